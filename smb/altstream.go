@@ -19,11 +19,13 @@ type StreamInfo struct {
 }
 
 // Streams lists the alternate data streams of the named file (MS-FSCC 2.4.49). The
-// file's own data is not among them.
+// file's own data is not among them. A stream whose name cannot be given to [Share.OpenStream] is left out: Streams then returns the
+// others and an error that matches ErrName.
 func (s *Share) Streams(name string) ([]StreamInfo, error) {
 	var list []StreamInfo
+	var leftOut *leftOutError
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
-		list = nil
+		list, leftOut = nil, nil
 		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
 			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {
@@ -35,13 +37,21 @@ func (s *Share) Streams(name string) ([]StreamInfo, error) {
 			}
 			for _, x := range streams {
 				name, kind, _ := strings.Cut(strings.TrimPrefix(proto.DecodeUTF16(x.Name), ":"), ":")
-				if name != "" && kind == "$DATA" {
+				if name == "" || kind != "$DATA" {
+					continue
+				}
+				if checkStream(name) != nil {
+					leftOut = leftOut.and(name)
+				} else {
 					list = append(list, StreamInfo{Name: name, Size: int64(x.Size)})
 				}
 			}
 			return nil
 		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassStream, Output: maxStreams}))
 	})
+	if err == nil && leftOut != nil {
+		err = leftOut
+	}
 	return list, pathError("streams", name, err)
 }
 
@@ -63,7 +73,7 @@ func (s *Share) RemoveStream(name, stream string) error {
 	err := checkStream(stream)
 	if err == nil {
 		err = s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
-			return t.delete(ctx, remote+":"+stream)
+			return deleteFile(ctx, t, remote+":"+stream)
 		})
 	}
 	return pathError("remove", name+":"+stream, err)
@@ -71,7 +81,7 @@ func (s *Share) RemoveStream(name, stream string) error {
 
 // checkStream refuses what MS-FSCC 2.1.5.3 forbids in the name of a stream.
 func checkStream(stream string) error {
-	if stream == "" || strings.ContainsAny(stream, ":/\\\x00") || utf16Units(stream) > maxComponent {
+	if !isEntryName(stream) || strings.Contains(stream, ":") {
 		return ErrName
 	}
 	return nil

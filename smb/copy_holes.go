@@ -14,7 +14,7 @@ var errHolesUnknown = errors.New("smb: the file changed while its holes were lis
 // second case h is empty and sparse afterwards. h is another file than from.
 func (h *handle) spansFrom(ctx context.Context, from *handle, fi *info) ([]span, error) {
 	all := allOf(fi.Size())
-	if proto.Attributes(fi.st.FileAttributes)&proto.AttrSparse == 0 {
+	if fi.attributes&proto.AttrSparse == 0 {
 		return all, nil // servers report no holes of it, Samba not even those that its file system has
 	}
 	data, err := from.dataSpans(ctx, fi)
@@ -41,7 +41,7 @@ func (h *handle) dataSpans(ctx context.Context, fi *info) ([]span, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now.st.EndOfFile != fi.st.EndOfFile || !now.st.LastWriteTime.Equal(fi.st.LastWriteTime) || !now.st.ChangeTime.Equal(fi.st.ChangeTime) {
+	if now.size != fi.size || now.times.LastWrite != fi.times.LastWrite || now.times.Change != fi.times.Change {
 		return nil, errHolesUnknown
 	}
 	spans, begin := make([]span, len(list)), int64(0)

@@ -3,10 +3,12 @@ package smb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -187,8 +189,8 @@ func (rs *referrals) drop(r *referral) {
 // checked like one of the user's.
 func (m *mount) target(ctx context.Context, target string) (*tree, string, error) {
 	parts := strings.SplitN(strings.Trim(target, `\`), `\`, 3)
-	if len(parts) < 2 {
-		return nil, "", ErrName
+	if len(parts) < 2 || !utf8.ValidString(target) {
+		return nil, "", fmt.Errorf("%w: the DFS link leads to %q", ErrName, target)
 	}
 	share, err := shareName(parts[1])
 	if err != nil {

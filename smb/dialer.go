@@ -24,6 +24,7 @@ const (
 	DefaultCloseTimeout  = 10 * time.Second
 	DefaultReadAhead     = 64 << 20
 	DefaultMaxEntries    = 4 << 20
+	DefaultMaxListing    = 512 << 20
 )
 
 // Dialer holds the settings for connecting to a server. Its fields must not change while it is in use;
@@ -90,6 +91,9 @@ type Limits struct {
 	// MaxEntries bounds the entries of one directory: a longer listing fails with ErrTooMany. Zero:
 	// DefaultMaxEntries.
 	MaxEntries int
+	// MaxListing bounds the bytes of entries that one ReadDir, WalkDir or RemoveAll holds, about 128 and its name's for each; more
+	// fails with ErrTooMany. Entries and File.ReadDir(n) are for larger directories. Zero: DefaultMaxListing.
+	MaxListing int
 	// Credits is how many credits (64 KiB of transfer each) to ask the server for;
 	// zero: DefaultCredits.
 	Credits int
@@ -144,6 +148,7 @@ func (d Dialer) withDefaults() Dialer {
 	l.MaxTransact = positive(l.MaxTransact, DefaultMaxTransact)
 	l.Pipeline = positive(l.Pipeline, DefaultPipeline)
 	l.MaxEntries = positive(l.MaxEntries, DefaultMaxEntries)
+	l.MaxListing = positive(l.MaxListing, DefaultMaxListing)
 	if l.ReadAhead == 0 {
 		l.ReadAhead = DefaultReadAhead
 	}

@@ -47,6 +47,11 @@ var (
 	ErrChanged = errors.New("smb: the file changed while it was read")
 	// ErrReferral is matched when a DFS referral leads to a host that Dialer.AllowReferral refuses.
 	ErrReferral = errors.New("smb: the DFS referral leads to a host that is not allowed")
+	// ErrLeavesTree is matched when RemoveAll does not remove an entry because it leads out of the directory that has it: it is a
+	// link, to another server or elsewhere on this one. What it leads to is not touched.
+	ErrLeavesTree = errors.New("smb: it leads out of the tree")
+	// ErrLoop is matched when a directory contains itself, by the ids of files that the server reports.
+	ErrLoop = errors.New("smb: the directory contains itself")
 	// ErrTooMany is matched when a directory has more entries than Limits.MaxEntries, or is
 	// nested deeper than any server's paths allow (the peer's fault).
 	ErrTooMany = errors.New("smb: more directory entries than the limit")

@@ -18,7 +18,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 	}
 	defer h.unlockPosition()
 	if h.dir == nil {
-		h.dir = newListing(h)
+		h.dir = newListing(h, h.m.entryClass())
 	}
 	h.enlist()
 	defer func() {
@@ -27,6 +27,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 		}
 	}()
 	var list []*info
+	var bytes held
 	for n <= 0 || len(list) < n {
 		e, err := h.dir.next(ctx)
 		if err == io.EOF {
@@ -34,6 +35,9 @@ func (f *File) readDir(n int) ([]*info, error) {
 				return nil, io.EOF
 			}
 			break
+		}
+		if err == nil {
+			err = bytes.add(h.m.s, e.name)
 		}
 		if err != nil {
 			return list, err
@@ -44,7 +48,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 }
 
 // ReadDir reads the directory's next entries, as [os.File.ReadDir] does: up to n, with io.EOF at the end; all
-// of them when n <= 0. Seek(0, io.SeekStart) starts again.
+// of them when n <= 0, within the limits of [Share.ReadDir]. Seek(0, io.SeekStart) starts again.
 func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	list, err := f.readDir(n)
 	out := make([]fs.DirEntry, len(list))

@@ -131,7 +131,7 @@ func timesInfo(atime, mtime time.Time) []byte {
 }
 
 func modeInfo(i *info, mode fs.FileMode) []byte {
-	attrs := proto.Attributes(i.st.FileAttributes) &^ (proto.AttrReadOnly | proto.AttrNormal)
+	attrs := i.attributes &^ (proto.AttrReadOnly | proto.AttrNormal)
 	if mode&0o200 == 0 {
 		attrs |= proto.AttrReadOnly
 	}

@@ -7,7 +7,8 @@ import (
 
 // Write writes p at the file's position and advances it. On a file opened with os.O_APPEND it writes at the
 // end of the file, which is the position then: it asks the server for the length first, so two writers that append concurrently should
-// lock the file. n counts the acknowledged bytes.
+// lock the file. Such a write is not repeated: if the connection is lost before the server has answered, it fails with ErrConnLost, and the
+// bytes behind the first n may have been appended. n counts the acknowledged bytes.
 func (f *File) Write(p []byte) (int, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -141,11 +142,20 @@ func (s *Share) Readlink(name string) (string, error) {
 			if p.Tag != proto.ReparseTagSymlink && p.Tag != proto.ReparseTagMountPoint {
 				return errNotLink
 			}
-			target = s.m.s.cfg.Names.linkTarget(proto.DecodeUTF16(p.Substitute))
+			stored := proto.DecodeUTF16(p.Substitute)
+			if !isLinkTarget(stored) {
+				return fmt.Errorf("%w: the link leads to %q", ErrName, stored)
+			}
+			target = s.m.s.cfg.Names.linkTarget(stored)
 			return nil
 		}, t.ioctlStep(req))
 	})
 	return target, pathError("readlink", name, err)
+}
+
+// isLinkTarget reports whether a link to the name leads to what it says: UTF-16 and UTF-8 can express it.
+func isLinkTarget(name string) bool {
+	return utf8.ValidString(name) && strings.IndexByte(name, 0) < 0
 }
 
 var errNotLink = errors.New("not a symbolic link")
@@ -170,6 +180,9 @@ func (s *Share) Symlink(oldname, newname string) error {
 }
 
 func (s *Share) symlink(oldname, newname string) error {
+	if !isLinkTarget(oldname) {
+		return ErrName
+	}
 	host := s.m.s.using().host
 	target, flags := s.m.s.cfg.Names.wire(strings.ReplaceAll(oldname, "/", `\`)), proto.SymlinkRelative
 	if rest, ok := strings.CutPrefix(target, `\\`); ok {

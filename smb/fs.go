@@ -143,13 +143,15 @@ func (g *globFS) keep(err error) error {
 
 // WalkDir walks the tree below root, as [fs.WalkDir] does: in order of names, without following symbolic
 // links. The names given to fn are root, "/" and the name below it. A directory that contains itself, by the
-// file ids that the server reports, is given to fn with an error and not entered.
+// file ids that the server reports, is given to fn with an error that matches ErrLoop and not entered.
+// The directories on the way to the one that is visited count together for Limits.MaxListing.
 func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
 	fi, err := s.Lstat(root)
 	if err != nil {
 		err = fn(root, nil, err)
 	} else {
-		err = s.walk(root, fs.FileInfoToDirEntry(fi), fn, nil)
+		w := walk{s: s, fn: fn}
+		err = w.visit(root, fs.FileInfoToDirEntry(fi))
 	}
 	if err == fs.SkipDir || err == fs.SkipAll {
 		return nil
@@ -157,35 +159,43 @@ func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
 	return err
 }
 
-var errLoop = errors.New("the directory contains itself")
+// walk is one WalkDir.
+type walk struct {
+	s     *Share
+	fn    fs.WalkDirFunc
+	above []DirID // of the directories that contain the one that is visited
+	held  held    // entries of these
+}
 
-// diskID is how the server identifies a file: file is unique on its volume. Zero: not known.
-type diskID struct{ file, volume uint64 }
-
-// walk visits name and everything below it; above are the ids of the directories that contain it.
-func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []diskID) error {
-	err := fn(name, d, nil)
+// visit visits name and everything below it.
+func (w *walk) visit(name string, d fs.DirEntry) error {
+	err := w.fn(name, d, nil)
 	if err != nil || !d.IsDir() {
 		if err == fs.SkipDir && d.IsDir() {
 			err = nil
 		}
 		return err
 	}
+	depth, before := len(w.above), w.held
+	defer func() { w.above, w.held = w.above[:depth], before }()
 	var list []fs.DirEntry
-	if len(above) == maxDepth {
+	if depth == maxDepth {
 		err = pathError("readdir", name, ErrTooMany)
 	} else {
-		list, err = s.readDir(name, func(h *handle) error {
-			id := idOf(h, d)
-			if id != (diskID{}) && slices.Contains(above, id) {
-				return errLoop
+		list, err = w.s.readDir(name, &w.held, func(l *listing) error {
+			id := l.dirID()
+			if i, ok := d.(*info); ok && id == (DirID{}) {
+				id.File = i.id
 			}
-			above = append(above, id)
+			if id != (DirID{}) && slices.Contains(w.above, id) {
+				return ErrLoop
+			}
+			w.above = append(w.above, id)
 			return nil
 		})
 	}
 	if err != nil {
-		if err = fn(name, d, err); err != nil {
+		if err = w.fn(name, d, err); err != nil {
 			if err == fs.SkipDir {
 				err = nil
 			}
@@ -193,7 +203,7 @@ func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []disk
 		}
 	}
 	for _, e := range list {
-		if err := s.walk(path.Join(name, e.Name()), e, fn, above); err != nil {
+		if err := w.visit(path.Join(name, e.Name()), e); err != nil {
 			if err == fs.SkipDir {
 				break
 			}
@@ -201,16 +211,4 @@ func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []disk
 		}
 	}
 	return nil
-}
-
-// idOf is the id of the open directory d: the server reports it when a directory is opened, or in the listing
-// that d is from.
-func idOf(h *handle, d fs.DirEntry) diskID {
-	if h.grants.HasDiskID {
-		return diskID{file: h.grants.DiskFileID, volume: h.grants.VolumeID}
-	}
-	if i, ok := d.(*info); ok {
-		return diskID{file: i.st.FileID}
-	}
-	return diskID{}
 }

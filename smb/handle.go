@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -22,7 +21,7 @@ type handle struct {
 	isDir   bool
 	at      proto.Filetime // of the snapshot; zero: the current version
 	created bool           // the CREATE created the file
-	opened  time.Time      // the file's last write time at the CREATE
+	opened  proto.Filetime // the file's last write time at the CREATE
 
 	mu      sync.Mutex
 	t       *tree
@@ -49,7 +48,7 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 		m: t.m, name: name, remote: remote, change: effect{m: t.m, remote: remote, lasts: true}, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
 		isDir:     r.Attributes&proto.AttrDirectory != 0,
 		created:   r.Action == proto.ActionCreated,
-		opened:    r.Times.LastWrite.Time(),
+		opened:    r.Times.LastWrite,
 		position:  make(chan struct{}, 1),
 		reopening: make(chan struct{}, 1),
 	}

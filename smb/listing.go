@@ -2,7 +2,6 @@ package smb
 
 import (
 	"context"
-	"fmt"
 	"hash/maphash"
 	"io"
 	"io/fs"
@@ -23,19 +22,20 @@ const maxBarren = 2
 // listing is an open directory listing that holds the entries of one reply at a time, and of two at its beginning. When its connection is
 // lost it starts again on another, and skips the entries that it has returned.
 type listing struct {
-	h       *handle // of the directory
-	limit   int     // of entries
-	class   proto.DirClass
-	t       *tree
-	id      proto.FileID
-	cl      *conn.Call // holds the reply that entries alias
-	entries proto.DirEntries
-	ahead   []*conn.Call // replies behind that, which came with the one that opened the directory
-	begun   bool
-	ended   bool
-	first   string // the first name of the last reply
-	barren  int    // replies since the last name other than "." and ".."
-	leftOut error  // the end of the listing if an entry was left out, until it is returned
+	h            *handle // of the directory
+	limit        int     // of entries
+	class        proto.DirClass
+	t            *tree
+	id           proto.FileID
+	cl           *conn.Call // holds the reply that entries alias
+	entries      proto.DirEntries
+	ahead        []*conn.Call // replies behind that, which came with the one that opened the directory
+	begun        bool
+	ended        bool
+	first        string        // the first name of the last reply
+	barren       int           // replies since the last name other than "." and ".."
+	leftOut      *leftOutError // the end of the listing if an entry was left out, until it is returned
+	self, parent uint64        // ids of the entries "." and ".."; zero: not known
 
 	seed     maphash.Seed
 	returned []uint64            // hashes of the names returned, 8 bytes an entry
@@ -43,8 +43,8 @@ type listing struct {
 	losses   int                 // connections lost since the last new entry
 }
 
-func newListing(h *handle) *listing {
-	l := &listing{h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed(), class: h.m.entryClass()}
+func newListing(h *handle, class proto.DirClass) *listing {
+	l := &listing{h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed(), class: class}
 	if !h.grants.HasDiskID { // then the entries' ids are the only ones there are
 		l.class = proto.FileIDBothDirectoryInformation
 	}
@@ -65,15 +65,20 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 		for l.entries.Next() {
 			e := l.entries.Entry()
 			name := proto.DecodeUTF16(e.Name)
-			if name == "." || name == ".." {
+			switch name {
+			case ".":
+				l.self = e.FileID
+				continue
+			case "..":
+				l.parent = e.FileID
 				continue
 			}
-			if name == "" || strings.ContainsAny(name, "/\\\x00") {
+			if !isEntryName(name) {
 				if _, err := l.count(name); err != nil {
 					l.drop()
 					return nil, err
 				}
-				l.leftOut = &leftOutError{name}
+				l.leftOut = l.leftOut.and(name)
 				continue
 			}
 			if e.Attributes&proto.AttrReparsePoint != 0 && l.class == proto.FileDirectoryInformation {
@@ -112,16 +117,6 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 	}
 }
 
-// leftOutError is the error at the end of a listing that has left out an entry, because its name leads elsewhere and would attack
-// the program that joins it to a path. A correct server may list such a name: Samba does, with "mangled names = no", if a file on
-// its disk has a backslash in its name.
-type leftOutError struct{ name string }
-
-func (e *leftOutError) Error() string {
-	return fmt.Sprintf("smb: the server lists an invalid name: %q", e.name)
-}
-func (e *leftOutError) Unwrap() error { return ErrName }
-
 // refuse ends the connection because of the reply that is being read, the rest of which is not used.
 func (l *listing) refuse(err error) error {
 	l.drop()
@@ -154,19 +149,12 @@ func (l *listing) count(name string) (fresh bool, err error) {
 }
 
 func entryInfo(name string, e *proto.DirEntry) *info {
-	i := &info{FileStat{
-		FileName:       name,
-		EndOfFile:      int64(e.EndOfFile),
-		AllocationSize: int64(e.Allocation),
-		CreationTime:   e.Times.Creation.Time(),
-		LastAccessTime: e.Times.LastAccess.Time(),
-		LastWriteTime:  e.Times.LastWrite.Time(),
-		ChangeTime:     e.Times.Change.Time(),
-		FileAttributes: uint32(e.Attributes),
-		FileID:         e.FileID,
-	}}
+	i := &info{
+		name: name, size: int64(e.EndOfFile), allocation: int64(e.Allocation),
+		times: e.Times, attributes: e.Attributes, id: e.FileID,
+	}
 	if e.Attributes&proto.AttrReparsePoint != 0 {
-		i.st.ReparseTag = e.ReparseTag
+		i.tag = e.ReparseTag
 	}
 	return i
 }
@@ -305,26 +293,71 @@ func listRequest(remote string) *proto.CreateRequest {
 }
 
 // ReadDir reads all of the named directory, sorted by name. When it has more entries than Limits.MaxEntries,
-// the error matches ErrTooMany. After an error it returns the entries that it has read. A name that is a path
+// or more bytes than Limits.MaxListing, the error matches ErrTooMany. After an error it returns the entries that it has read. A name that is a path
 // is left out: ReadDir then returns the others and an error that matches ErrName.
 func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
-	return s.readDir(name, enterAny)
+	return s.readDir(name, new(held), enterAny)
+}
+
+// DirID identifies a directory on its server. The zero DirID means that the server does not report ids. Volume is 0 where it reports ids
+// in listings alone.
+type DirID struct{ File, Volume uint64 }
+
+// ReadDirID is ReadDir, and also returns the id of the directory. Programs that walk trees keep the ids of the directories above the one
+// that they read, to detect one that contains itself ([ErrLoop]), as [Share.WalkDir] does.
+func (s *Share) ReadDirID(name string) ([]fs.DirEntry, DirID, error) {
+	var l *listing
+	list, err := s.readDir(name, new(held), func(of *listing) error {
+		l = of
+		return nil
+	})
+	if l == nil {
+		return list, DirID{}, err
+	}
+	return list, l.dirID(), err
+}
+
+// dirID is the id that the server reported when it opened the directory, or else that of the entry ".".
+func (l *listing) dirID() DirID {
+	if g := &l.h.grants; g.HasDiskID {
+		return DirID{g.DiskFileID, g.VolumeID}
+	}
+	return DirID{File: l.self}
+}
+
+// entryCost is how many bytes an entry that is held counts for, besides its name: those of its values, of the slice that has them, and
+// of the hash by which a listing knows it again.
+const entryCost = 128
+
+// held counts the bytes of entries that one call holds.
+type held struct{ bytes int }
+
+// add counts an entry, and fails when it is one too many.
+func (n *held) add(s *Session, name string) error {
+	if n.bytes += entryCost + len(name); n.bytes > s.cfg.Limits.MaxListing {
+		return ErrTooMany
+	}
+	return nil
 }
 
 // readDir is ReadDir of a directory unless enter returns an error for it.
-func (s *Share) readDir(name string, enter func(*handle) error) ([]fs.DirEntry, error) {
+func (s *Share) readDir(name string, n *held, enter func(*listing) error) ([]fs.DirEntry, error) {
 	var list []fs.DirEntry
 	var failed error
 	for e, err := range s.entries(name, enter) {
-		if failed = err; err == nil {
-			list = append(list, e)
+		if err == nil {
+			err = pathError("readdir", name, n.add(s.m.s, e.Name()))
 		}
+		if failed = err; err != nil {
+			break
+		}
+		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list, failed
 }
 
-func enterAny(*handle) error { return nil }
+func enterAny(*listing) error { return nil }
 
 // Entries iterates over the named directory in the server's order. It holds two replies at most, whatever the
 // directory's size, and 8 bytes for each entry returned. When the connection is lost, the listing continues
@@ -334,7 +367,7 @@ func enterAny(*handle) error { return nil }
 func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] { return s.entries(name, enterAny) }
 
 // entries is Entries of a directory unless enter returns an error for it.
-func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.DirEntry, error] {
+func (s *Share) entries(name string, enter func(*listing) error) iter.Seq2[fs.DirEntry, error] {
 	return func(yield func(fs.DirEntry, error) bool) {
 		ctx, cancel := s.m.s.bounded(s.ctx)
 		defer cancel()
@@ -343,14 +376,8 @@ func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.Dir
 			yield(nil, pathError("readdir", name, err))
 			return
 		}
-		defer func() {
-			ctx, cancel := s.m.s.closing(ctx)
-			defer cancel()
-			l.h.close(ctx)
-		}()
-		defer l.drop()
-		defer l.dropAhead()
-		if err := enter(l.h); err != nil {
+		defer l.end(ctx)
+		if err := enter(l); err != nil {
 			yield(nil, pathError("readdir", name, err))
 			return
 		}
@@ -370,10 +397,19 @@ func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.Dir
 	}
 }
 
+// end closes the directory, and frees what the listing holds.
+func (l *listing) end(ctx context.Context) {
+	l.dropAhead()
+	l.drop()
+	ctx, cancel := l.h.m.s.closing(ctx)
+	defer cancel()
+	l.h.close(ctx)
+}
+
 // openListing opens a directory for a listing.
 func (s *Share) openListing(ctx context.Context, name string) (l *listing, err error) {
 	err = s.resolveIn(ctx, name, func(ctx context.Context, t *tree, remote string) error {
-		l, err = s.openListingOn(ctx, t, name, remote)
+		l, err = s.openListingOn(ctx, t, name, listRequest(remote), t.m.entryClass())
 		return err
 	})
 	return l, err
@@ -381,15 +417,14 @@ func (s *Share) openListing(ctx context.Context, name string) (l *listing, err e
 
 // openListingOn opens a directory and requests its first entries, and those behind, in one frame. Where the server does not grant the
 // credits for that, it only opens the directory.
-func (s *Share) openListingOn(ctx context.Context, t *tree, name, remote string) (*listing, error) {
-	create := listRequest(remote)
+func (s *Share) openListingOn(ctx context.Context, t *tree, name string, create *proto.CreateRequest, class proto.DirClass) (*listing, error) {
+	remote := create.Name
 	create.Contexts.Timewarp = snapshotOf(ctx)
 	if err := t.m.s.unanswered.wait(ctx, t.m, remote); err != nil {
 		return nil, err
 	}
 	cl := t.Call(proto.CommandCreate)
 	cl.Undo, cl.Effect = t.closeOr(nil), &effect{m: t.m, remote: remote}
-	class := t.m.entryClass()
 	compound := []conn.Compounded{
 		{Call: cl, Request: create},
 		t.queryDirectory(proto.RelatedFileID(), class, proto.QueryRestart, listRoom),
@@ -397,11 +432,11 @@ func (s *Share) openListingOn(ctx context.Context, t *tree, name, remote string)
 	}
 	err := t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
-		h, err := s.open(ctx, t, name, remote, listRequest(remote))
+		h, err := s.open(ctx, t, name, remote, create)
 		if err != nil {
 			return nil, err
 		}
-		return newListing(h), nil
+		return newListing(h, class), nil
 	}
 	if err != nil {
 		return nil, err
@@ -414,16 +449,12 @@ func (s *Share) openListingOn(ctx context.Context, t *tree, name, remote string)
 	cl.Release()
 	h := newHandle(t, name, remote, &r)
 	h.at = create.Contexts.Timewarp
-	l := newListing(h)
+	l := newListing(h, class)
 	l.t, l.id = t, h.id
 	l.ahead = []*conn.Call{compound[1].Call, compound[2].Call}
-	switch {
-	case class == l.class:
-	case class == proto.FileDirectoryInformation: // which has too little
+	if class != l.class { // class has too little
 		t.m.noDiskIDs.Store(true)
 		l.dropAhead()
-	default:
-		l.class = class
 	}
 	return l, nil
 }

@@ -98,3 +98,16 @@ func (m NameMapping) local(name string) string {
 	}
 	return local
 }
+
+// localPath decodes a name that a server reports below a directory, with "/" in place of "\", and reports whether each of its parts is
+// the name of an entry.
+func (m NameMapping) localPath(sent string) (string, bool) {
+	parts := strings.Split(sent, `\`)
+	for i, part := range parts {
+		if !isEntryName(part) {
+			return "", false
+		}
+		parts[i] = m.local(part)
+	}
+	return strings.Join(parts, "/"), true
+}

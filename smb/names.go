@@ -1,6 +1,7 @@
 package smb
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -74,6 +75,39 @@ func checkComponent(part string) error {
 	}
 	return nil
 }
+
+// isEntryName reports whether a name that a server lists, or reports to a watcher, names one entry of a directory and can be sent back.
+// A path would attack the program that joins it to another. A correct server may list a name that is none: Samba does, with "mangled
+// names = no", if a file on its disk has a backslash in its name, and file systems such as NTFS have names with lone surrogates, which
+// UTF-8 cannot express.
+func isEntryName(name string) bool {
+	return name != "" && name != "." && name != ".." && utf8.ValidString(name) && !strings.ContainsAny(name, "/\\\x00") &&
+		(len(name) <= maxComponent || utf16Units(name) <= maxComponent)
+}
+
+// leftOutError is the error behind the names of a listing, or the changes of a watched directory, that isEntryName does not hold for.
+type leftOutError struct {
+	name string // the first one
+	more int    // how many more
+}
+
+// and is e with one more name. e may be nil.
+func (e *leftOutError) and(name string) *leftOutError {
+	const shown = 1 << 10 // bytes: a server may send names of any length
+	if e == nil {
+		return &leftOutError{name: strings.Clone(name[:min(len(name), shown)])}
+	}
+	return &leftOutError{e.name, e.more + 1}
+}
+
+func (e *leftOutError) Error() string {
+	s := fmt.Sprintf("smb: the server lists an invalid name: %q", e.name)
+	if e.more > 0 {
+		s += fmt.Sprintf(" and %d more", e.more)
+	}
+	return s
+}
+func (e *leftOutError) Unwrap() error { return ErrName }
 
 func utf16Units(s string) int {
 	n := 0

@@ -75,8 +75,8 @@ func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs
 func (t *tree) removeCreated(remote string) {
 	ctx, cancel := t.m.s.closing(unordered(context.Background()))
 	defer cancel()
-	err := t.delete(ctx, remote)
-	if hasStatus(err, proto.StatusCannotDelete) && t.setInfo(ctx, remote, proto.ClassBasic, modeBits(proto.AttrNormal)) == nil {
-		t.delete(ctx, remote)
+	err := deleteFile(ctx, t, remote)
+	if hasStatus(err, proto.StatusCannotDelete) && makeWritable(ctx, t, remote) == nil {
+		deleteFile(ctx, t, remote)
 	}
 }

@@ -3,6 +3,7 @@ package smb
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/tarn-go/tarn/smb/internal/dcerpc"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -54,7 +55,8 @@ func (p *pipe) Read(ctx context.Context, dst []byte) ([]byte, error) {
 	return append(dst, r.Data...), nil
 }
 
-// Shares lists the server's shares (MS-SRVS NetrShareEnum over the pipe srvsvc).
+// Shares lists the server's shares (MS-SRVS NetrShareEnum over the pipe srvsvc). A name that is a path, or cannot be expressed, is left
+// out: Shares then returns the others and an error that matches ErrName.
 func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -65,6 +67,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	ipc = ipc.WithContext(ctx)
 	defer ipc.Unmount()
 	var list []ShareInfo
+	var leftOut *leftOutError
 	err = ipc.again(func(ctx context.Context, t *tree) error {
 		h, err := ipc.open(ctx, t, "srvsvc", "srvsvc", &proto.CreateRequest{
 			Access: proto.AccessReadData | proto.AccessWriteData | proto.AccessAppendData | proto.AccessReadAttributes |
@@ -78,11 +81,18 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 		}
 		defer h.close(ctx)
 		shares, err := dcerpc.ListShares(ctx, &pipe{t, h.id}, t.with.host)
-		list = list[:0]
+		list, leftOut = list[:0], nil
 		for _, x := range shares {
-			list = append(list, ShareInfo{Name: x.Name, Comment: x.Comment, Type: ShareType(x.Type)})
+			if !isEntryName(x.Name) {
+				leftOut = leftOut.and(x.Name)
+				continue
+			}
+			list = append(list, ShareInfo{Name: x.Name, Comment: strings.ToValidUTF8(x.Comment, "\ufffd"), Type: ShareType(x.Type)})
 		}
 		return err
 	})
+	if err == nil && leftOut != nil {
+		err = leftOut
+	}
 	return list, err
 }

@@ -2,18 +2,28 @@ package smb
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"sync/atomic"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // RemoveAll removes the named file or directory and everything in it, with many requests in flight. It returns nil when it does not
-// exist. Symbolic links are removed, not followed. It continues after an entry that cannot be removed, unless the share's context has
-// ended or the server cannot be reached again. It returns one such error, or the one that ended it. It fails with ErrTooMany when it
-// would have to remember more than Limits.MaxEntries entries, or when directories are nested more than 2,048 deep.
+// exist. It continues after an entry that cannot be removed, unless the share's context has ended or the server cannot be reached
+// again. It returns one such error, or the one that ended it. It fails with ErrTooMany when it would have to remember more than
+// Limits.MaxEntries entries, or Limits.MaxListing bytes of them, or when directories are nested more than 2,048 deep.
+//
+// RemoveAll does not leave the tree. Links in the directory of name are followed, others are not: symbolic links are removed, and a DFS
+// link is left, with an error that matches ErrLeavesTree. So is a directory whose id, or whose parent's, is not that of the entry, or
+// of the directory, that RemoveAll has met on the way down: servers such as Samba show a symbolic link that they follow themselves as
+// the directory that it leads to. A directory that contains itself is left with ErrLoop. Not found are such links on servers that report
+// no ids of files, one that replaces a directory meanwhile, and one that is name itself and leads to a directory beside it.
 func (s *Share) RemoveAll(name string) error {
 	return s.RemoveAllFunc(name, func(error) {})
 }
@@ -22,13 +32,14 @@ func (s *Share) RemoveAll(name string) error {
 // read, or removed although everything in it was. It calls failed in its caller's goroutine. After the end of the context, and when the
 // server cannot be reached again, it calls failed once more at most.
 func (s *Share) RemoveAllFunc(name string, failed func(error)) error {
-	if remote, err := s.remote(name); err != nil || remote == "" {
+	remote, err := s.remote(name)
+	if err != nil || remote == "" {
 		err = pathError("removeall", name, ErrName)
 		failed(err)
 		return err
 	}
-	r := removal{s: s, failed: failed, done: make(chan func(), window)}
-	return r.run(name)
+	r := removal{s: s, in: s, failed: failed, done: make(chan func(), window)}
+	return r.run(name, remote)
 }
 
 // maxDepth bounds how deep directories are nested: a path has at most 32,767 characters (MS-FSCC 2.1.5), and
@@ -43,12 +54,14 @@ const maxListers = 16
 // to remove all that it knows, so that these are directories.
 type removal struct {
 	s       *Share
+	in      *Share // has the tree: s, or the share that a DFS link in the directory of its name leads to
 	failed  func(error)
-	done    chan func() // what follows from a request that has ended
-	busy    int         // requests, or listings, that have not ended
-	listing int         // of these, listings
-	crowded bool        // listings had too many entries together: from then on each runs alone
-	held    atomic.Int64
+	done    chan func()  // what follows from a request that has ended
+	busy    int          // requests, or listings, that have not ended
+	listing int          // of these, listings
+	crowded bool         // listings had too many entries together: from then on each runs alone
+	held    atomic.Int64 // entries that are known
+	bytes   atomic.Int64 // that these count for
 	listed  []*directory // those with entries that are to be removed
 	full    []*directory // those that are to be listed
 	end     error        // not nil: why nothing more is begun
@@ -56,17 +69,48 @@ type removal struct {
 
 // directory is a directory that is not empty, from its listing on; before, any entry.
 type directory struct {
-	name  string
-	in    *directory // nil: the root of the removal
-	depth int
-	names []string // entries that are to be removed
-	left  int      // entries that have not been removed, and may be
-	err   error    // of the first entry that could not be removed, or of the listing
+	removable
+	path   string // for errors
+	remote string
+	in     *directory // nil: the root of the removal
+	depth  int
+	ids    ids
+	names  []removable // entries that are to be removed
+	left   int         // entries that have not been removed, and may be
+	err    error       // of the first entry that could not be removed, or of the listing
 }
 
-func (r *removal) run(name string) error {
-	root := &directory{name: name}
-	r.tried(root, r.s.remove(name)) // which is all for a file
+// removable is an entry of a directory.
+type removable struct {
+	name string
+	id   uint64 // in the listing of the directory that has it; zero: not known
+}
+
+func (x removable) cost() int64 { return int64(entryCost + len(x.name)) }
+
+// forget takes entries off those that are known.
+func (r *removal) forget(entries ...removable) {
+	for _, x := range entries {
+		r.held.Add(-1)
+		r.bytes.Add(-x.cost())
+	}
+}
+
+// ids are what a server reports of a directory; zero: not known.
+type ids struct {
+	opened DirID  // when it is opened
+	listed uint64 // as its entry "."
+}
+
+// areOf reports whether id is that of the directory, as far as is known.
+func (i ids) areOf(id uint64) bool {
+	known := i.opened.File != 0 || i.listed != 0
+	return id == 0 || !known || id == i.opened.File || id == i.listed
+}
+
+func (r *removal) run(name, remote string) error {
+	root := &directory{path: name, remote: remote}
+	r.tried(root, r.removeRoot(root)) // which is all for a file
 	for {
 		for r.end == nil && r.busy < window && r.next() {
 			r.begin()
@@ -79,6 +123,37 @@ func (r *removal) run(name string) error {
 		follows()
 	}
 	return cmp.Or(r.end, root.err)
+}
+
+// removeRoot removes what was named. If a link in its name leads elsewhere, it is removed there, unless it is the link itself.
+func (r *removal) removeRoot(root *directory) error {
+	err := r.remove(root.remote)
+	var refused *ResponseError
+	if !errors.As(err, &refused) || !refused.redirects() {
+		return err
+	}
+	dir, base := split(root.remote)
+	err = r.s.resolve(dir, func(ctx context.Context, t *tree, dir string) error {
+		r.in, root.remote = &Share{m: t.m, ctx: r.s.ctx, at: r.s.at}, join(dir, base)
+		return t.chain(ctx, statRequest(dir), nil)
+	})
+	if err != nil {
+		return err
+	}
+	return r.remove(root.remote)
+}
+
+// remove removes an entry without following a link, one that may not be written to, too.
+func (r *removal) remove(remote string) error {
+	remove := func(ctx context.Context, t *tree) error { return deleteFile(ctx, t, remote) }
+	err := r.in.once(remove)
+	if !hasStatus(err, proto.StatusCannotDelete) {
+		return err
+	}
+	if r.in.again(func(ctx context.Context, t *tree) error { return makeWritable(ctx, t, remote) }) == nil {
+		err = r.in.once(remove)
+	}
+	return err
 }
 
 // next reports whether there is something that may begin now.
@@ -99,14 +174,25 @@ func (r *removal) begin() {
 func (r *removal) beginRemoval() {
 	last := len(r.listed) - 1
 	d := r.listed[last]
-	e := &directory{name: path.Join(d.name, d.names[0]), in: d, depth: d.depth + 1}
+	e := d.entry(d.names[0])
 	if d.names = d.names[1:]; len(d.names) == 0 {
 		r.listed = r.listed[:last]
 	}
 	r.do(func() func() {
-		err := r.s.remove(e.name)
+		remote, err := r.s.remote(e.name)
+		if e.remote = join(d.remote, remote); err == nil && utf16Units(e.remote) > maxPath {
+			err = ErrName
+		}
+		if err == nil {
+			err = r.remove(e.remote)
+		}
 		return func() { r.tried(e, err) }
 	})
+}
+
+// entry is an entry of d, by its own name alone.
+func (d *directory) entry(x removable) *directory {
+	return &directory{removable: x, path: path.Join(d.path, x.name), in: d, depth: d.depth + 1}
 }
 
 func (r *removal) beginListing() {
@@ -115,12 +201,12 @@ func (r *removal) beginListing() {
 	r.full = r.full[:last]
 	r.listing++
 	r.do(func() func() {
-		names, err := r.list(d.name)
+		names, err := r.list(d)
 		return func() {
 			r.listing--
 			if errors.Is(err, ErrTooMany) && !alone {
 				r.crowded = true
-				r.held.Add(int64(-len(names)))
+				r.forget(names...)
 				r.full = append(r.full, d)
 				return
 			}
@@ -135,27 +221,124 @@ func (r *removal) do(requests func() (follows func())) {
 	go func() { r.done <- requests() }()
 }
 
-// list returns the names in a directory. All are read first: servers lose their position in a directory that changes.
-func (r *removal) list(name string) (names []string, err error) {
-	for e, err := range r.s.Entries(name) {
-		if err != nil {
-			return names, err
-		}
-		if r.held.Add(1) > int64(r.s.m.s.cfg.Limits.MaxEntries) {
-			r.held.Add(-1)
-			return names, pathError("readdir", name, ErrTooMany)
-		}
-		names = append(names, e.Name())
+// list returns the entries of a directory. All are read first: servers lose their position in a directory that changes. It returns none
+// if the directory is elsewhere.
+func (r *removal) list(d *directory) (names []removable, err error) {
+	ctx, cancel := r.s.m.s.bounded(r.s.ctx)
+	defer cancel()
+	var l *listing
+	err = r.s.m.s.again(ctx, func() error {
+		return r.in.onTree(ctx, func(ctx context.Context, t *tree) error {
+			create := listRequest(d.remote)
+			create.Options |= proto.OptionOpenReparsePoint
+			l, err = r.in.openListingOn(ctx, t, d.path, create, proto.FileIDBothDirectoryInformation)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, pathError("readdir", d.path, leaving(err))
 	}
-	return names, nil
+	defer l.end(ctx)
+	for {
+		var e *info
+		if e, err = l.next(ctx); err != nil {
+			break
+		}
+		x := removable{e.name, e.id}
+		entries, bytes := r.held.Add(1), r.bytes.Add(x.cost())
+		if l := &r.s.m.s.cfg.Limits; entries > int64(l.MaxEntries) || bytes > int64(l.MaxListing) {
+			r.forget(x)
+			err = ErrTooMany
+			break
+		}
+		names = append(names, x)
+	}
+	if elsewhere := r.enter(ctx, d, l); elsewhere != nil {
+		r.forget(names...)
+		names, err = nil, elsewhere
+	}
+	if err == io.EOF {
+		return names, nil
+	}
+	return names, pathError("readdir", d.path, err)
+}
+
+// enter returns an error if a directory that was listed is not where its name says: in the directory above.
+func (r *removal) enter(ctx context.Context, d *directory, l *listing) error {
+	d.ids = ids{l.dirID(), l.self}
+	for above := d.in; above != nil; above = above.in {
+		if d.ids.opened != (DirID{}) && above.ids.opened == d.ids.opened {
+			return ErrLoop
+		}
+	}
+	var in ids
+	if d.in != nil {
+		in = d.in.ids
+	} else if l.parent != 0 {
+		var err error
+		dir, _ := split(d.remote)
+		if in.opened, err = r.in.directoryID(ctx, dir); err != nil {
+			return err
+		}
+	}
+	if !d.ids.areOf(d.id) || !in.areOf(l.parent) {
+		return ErrLeavesTree
+	}
+	return nil
+}
+
+// directoryID is the id that the server reports of a directory, zero if it reports none.
+func (s *Share) directoryID(ctx context.Context, remote string) (id DirID, err error) {
+	err = s.m.s.again(ctx, func() error {
+		return s.onTree(ctx, func(ctx context.Context, t *tree) error {
+			req := statRequest(remote)
+			req.Contexts.QueryOnDiskID = true
+			query := t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8})
+			return t.chain(ctx, req, func(calls []*conn.Call) error {
+				r, err := proto.DecodeCreateResponse(calls[0].Message())
+				if err != nil {
+					return t.Malformed(err)
+				}
+				if g := &r.Contexts; g.HasDiskID {
+					id = DirID{g.DiskFileID, g.VolumeID}
+					return nil
+				}
+				b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
+				if err == nil {
+					id.File, err = proto.DecodeInternalInfo(b)
+				}
+				if err != nil {
+					return t.Malformed(err)
+				}
+				return nil
+			}, query)
+		})
+	})
+	if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
+		err = nil // the server reports none to this user
+	}
+	return id, err
+}
+
+// leaving is err, which matches ErrLeavesTree as well if a server refused a name because of a link in it.
+func leaving(err error) error {
+	var refused *ResponseError
+	if errors.As(err, &refused) && refused.redirects() {
+		err = fmt.Errorf("%w: %w", ErrLeavesTree, err)
+	}
+	return err
 }
 
 // wasListed goes on with a directory that was listed, as far as it could be.
-func (r *removal) wasListed(d *directory, names []string, err error) {
+func (r *removal) wasListed(d *directory, names []removable, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.fail(d, err)
 	}
 	if d.names, d.left = names, len(names); d.left == 0 {
+		if errors.Is(err, ErrLeavesTree) || errors.Is(err, ErrLoop) {
+			r.settle(d, err)
+			return
+		}
 		r.removeEmptied(d)
 		return
 	}
@@ -180,7 +363,7 @@ func (r *removal) removeEmptied(d *directory) {
 		return
 	}
 	r.do(func() func() {
-		err := r.s.remove(d.name)
+		err := r.remove(d.remote)
 		return func() { r.settle(d, err) }
 	})
 }
@@ -191,13 +374,13 @@ func (r *removal) settle(e *directory, err error) {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		e.err = nil
 	case e.err == nil: // otherwise the error of what is in it was reported
-		r.fail(e, pathError("removeall", e.name, err))
+		r.fail(e, pathError("removeall", e.path, leaving(err)))
 	}
 	d := e.in
 	if d == nil {
 		return
 	}
-	r.held.Add(-1)
+	r.forget(e.removable)
 	d.err = cmp.Or(d.err, e.err)
 	if d.left--; d.left == 0 {
 		r.removeEmptied(d)

@@ -132,13 +132,17 @@ func TestRemoveAllInFlight(t *testing.T) {
 				for i := range dirs {
 					left[fmt.Sprintf(`d\%02d`, i)] = most / dirs
 				}
+				ids := map[string]uint64{}
 				var name string // opened last
 				entries := dirs // of the directory that is listed next: d first
 				s.Hook = func(c *script.Conn, m *script.Message) bool {
 					switch m.Command {
 					case proto.CommandCreate:
 						name = script.NameOf(m)
-						c.Opened(m, diskIDContext(7), func([]byte) {})
+						if ids[name] == 0 {
+							ids[name] = uint64(len(ids) + 1)
+						}
+						c.Opened(m, diskIDContext(ids[name]), func([]byte) {})
 						return true
 					case proto.CommandQueryDirectory:
 						if !script.Restarts(m) {

@@ -58,10 +58,18 @@ func (s *Share) Remove(name string) error {
 
 func (s *Share) remove(name string) error {
 	err := s.delete(name)
-	if hasStatus(err, proto.StatusCannotDelete) && s.modify(name, proto.ClassBasic, modeBits(proto.AttrNormal)) == nil {
+	if hasStatus(err, proto.StatusCannotDelete) && s.resolve(name, makeWritable) == nil {
 		err = s.delete(name)
 	}
 	return err
+}
+
+// makeWritable clears the attributes of a file, read-only among them, or of a symbolic link itself.
+func makeWritable(ctx context.Context, t *tree, remote string) error {
+	req := statRequest(remote)
+	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
+	req.Options = proto.OptionOpenReparsePoint
+	return t.chain(ctx, req, nil, setStep(proto.ClassBasic, modeBits(proto.AttrNormal)))
 }
 
 func modeBits(attrs proto.Attributes) []byte {
@@ -70,12 +78,10 @@ func modeBits(attrs proto.Attributes) []byte {
 }
 
 func (s *Share) delete(name string) error {
-	return s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
-		return t.delete(ctx, remote)
-	})
+	return s.resolveOnce(name, deleteFile)
 }
 
-func (t *tree) delete(ctx context.Context, remote string) error {
+func deleteFile(ctx context.Context, t *tree, remote string) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessDelete | proto.AccessReadAttributes
 	req.Options = proto.OptionOpenReparsePoint

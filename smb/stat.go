@@ -24,28 +24,51 @@ type FileStat struct {
 	FileID         uint64 // unique on its volume; zero: not known. Of an entry of a listing: see Dialer.EntryIDs
 }
 
-// info implements fs.FileInfo and fs.DirEntry for a FileStat.
-type info struct{ st FileStat }
+// info implements fs.FileInfo and fs.DirEntry. It has 80 bytes, a FileStat 144: listings hold many.
+type info struct {
+	name       string
+	size       int64 // bytes
+	allocation int64 // bytes
+	times      proto.FileTimes
+	id         uint64
+	attributes proto.Attributes
+	tag        uint32
+}
 
 var (
 	_ fs.FileInfo = (*info)(nil)
 	_ fs.DirEntry = (*info)(nil)
 )
 
-func (i *info) Name() string               { return i.st.FileName }
-func (i *info) Size() int64                { return i.st.EndOfFile }
-func (i *info) ModTime() time.Time         { return i.st.LastWriteTime }
+func (i *info) Name() string               { return i.name }
+func (i *info) Size() int64                { return i.size }
+func (i *info) ModTime() time.Time         { return i.times.LastWrite.Time() }
 func (i *info) IsDir() bool                { return i.Mode().IsDir() }
-func (i *info) Sys() any                   { return &i.st }
 func (i *info) Type() fs.FileMode          { return i.Mode().Type() }
 func (i *info) Info() (fs.FileInfo, error) { return i, nil }
 func (i *info) String() string             { return fs.FormatFileInfo(i) }
+
+// Sys returns a new *FileStat.
+func (i *info) Sys() any {
+	return &FileStat{
+		FileName:       i.name,
+		EndOfFile:      i.size,
+		AllocationSize: i.allocation,
+		CreationTime:   i.times.Creation.Time(),
+		LastAccessTime: i.times.LastAccess.Time(),
+		LastWriteTime:  i.times.LastWrite.Time(),
+		ChangeTime:     i.times.Change.Time(),
+		FileAttributes: uint32(i.attributes),
+		ReparseTag:     i.tag,
+		FileID:         i.id,
+	}
+}
 
 // Mode converts the server's attributes to mode bits; "read only" is the only permission among them. Reparse
 // points have the modes that package os gives them on Windows: symbolic link; irregular, such as mount
 // points; socket; and regular file or directory when only the storage of the data differs.
 func (i *info) Mode() fs.FileMode {
-	attrs, tag := proto.Attributes(i.st.FileAttributes), i.st.ReparseTag
+	attrs, tag := i.attributes, i.tag
 	mode := fs.FileMode(0o666)
 	if attrs&proto.AttrReparsePoint == 0 {
 		tag = 0
@@ -72,17 +95,10 @@ func (i *info) Mode() fs.FileMode {
 // statOf describes a file by its CREATE reply. name is the one that the program gave: behind a link, or when its characters are
 // encoded, the file has another name on the server.
 func statOf(name string, r *proto.CreateResponse) *info {
-	return &info{FileStat{
-		FileName:       baseName(name),
-		EndOfFile:      int64(r.EndOfFile),
-		AllocationSize: int64(r.Allocation),
-		CreationTime:   r.Times.Creation.Time(),
-		LastAccessTime: r.Times.LastAccess.Time(),
-		LastWriteTime:  r.Times.LastWrite.Time(),
-		ChangeTime:     r.Times.Change.Time(),
-		FileAttributes: uint32(r.Attributes),
-		FileID:         r.Contexts.DiskFileID,
-	}}
+	return &info{
+		name: baseName(name), size: int64(r.EndOfFile), allocation: int64(r.Allocation),
+		times: r.Times, attributes: r.Attributes, id: r.Contexts.DiskFileID,
+	}
 }
 
 // statRequest opens a file to describe it.
@@ -131,8 +147,8 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fi.st.FileAttributes&uint32(proto.AttrReparsePoint) != 0 && options&proto.OptionOpenReparsePoint != 0 {
-		fi.st.ReparseTag, err = s.reparseTag(name)
+	if fi.attributes&proto.AttrReparsePoint != 0 && options&proto.OptionOpenReparsePoint != 0 {
+		fi.tag, err = s.reparseTag(name)
 	}
 	return fi, err
 }

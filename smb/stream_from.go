@@ -133,16 +133,25 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 }
 
 // appendAll writes p at the current end of the file, and moves the position behind it, as O_APPEND does on a local file. When the
-// server does not append by itself (it does when the handle has no other right), two concurrent writers may overwrite each other.
-func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
+// server does not append by itself (it does when the handle has no other right), two concurrent writers may overwrite each other. The
+// requests follow one another: a server that appends carries out those in flight in any order.
+func (h *handle) appendAll(ctx context.Context, p []byte) (done int, err error) {
 	end, err := h.size(ctx)
 	if err != nil {
 		return 0, err
 	}
-	n, err := h.transfer(ctx, writing, p, end)
-	if n > 0 {
-		h.off = end + int64(n)
-		h.grown(h.off)
+	defer func() {
+		if done > 0 {
+			h.off = end + int64(done)
+			h.grown(h.off)
+		}
+	}()
+	s := segment{dir: appending, off: end, n: len(p), data: p}
+	if s.n == 0 {
+		return 0, nil
 	}
-	return n, err
+	if err = h.issue(ctx, &s, conn.WaitForCredits); err == nil {
+		err = h.complete(ctx, &s)
+	}
+	return s.done, err
 }

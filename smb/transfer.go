@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/tarn-go/tarn"
@@ -21,12 +22,13 @@ type direction uint8
 const (
 	reading direction = iota
 	writing
+	appending      // writing at the end of the file, wherever that is: never sent again after a loss, one request at a time
 	copying        // by the server, from another file
 	listingEntries // of a directory; n counts one reply, whatever its length
 )
 
-// segment is one contiguous part of a transfer and the request that moves it. The same bytes may be moved
-// twice, so a segment whose connection was lost is moved again on the connection that replaces it.
+// segment is one contiguous part of a transfer and the request that moves it. The same bytes may be moved twice, unless they are
+// appended, so a segment whose connection was lost is moved again on the connection that replaces it.
 type segment struct {
 	dir     direction
 	off     int64       // in the file; copying: in the spans
@@ -63,6 +65,9 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 // repeats reports whether a request of s that failed with err is to be sent again: because its connection was
 // lost and another may be made, or because the session had expired.
 func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
+	if s.dir == appending && !errors.Is(err, conn.ErrReauthenticated) {
+		return false // the server may have appended, and would do so once more
+	}
 	if !h.m.s.repeatable(err) || ctx.Err() != nil || s.losses >= maxLosses {
 		return false
 	}
@@ -75,7 +80,7 @@ func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change *effect, policy conn.CreditPolicy) (err error) {
 	off, left := s.off+int64(s.done), s.n-s.done
 	switch s.dir {
-	case writing:
+	case writing, appending:
 		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.data[s.done:], change, policy)
 		return err
 	case copying:
@@ -115,7 +120,7 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 			}
 		case s.done == s.n:
 			return nil
-		case n == 0 && s.dir == writing:
+		case n == 0 && (s.dir == writing || s.dir == appending):
 			return io.ErrShortWrite
 		case n == 0, s.dir == reading && n < s.asked && s.off+int64(s.done) == h.length.Load():
 			return io.EOF
@@ -130,7 +135,7 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 // moved waits for the request cl of s and returns how many bytes it moved. It releases cl.
 func (s *segment) moved(ctx context.Context, cl *conn.Call) (int, error) {
 	switch s.dir {
-	case writing:
+	case writing, appending:
 		return cl.Written(ctx, s.asked)
 	case copying:
 		return copied(ctx, cl, s.asked)

@@ -3,7 +3,6 @@ package smb
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
@@ -71,8 +70,9 @@ type Watcher struct {
 	stop context.CancelFunc
 	done context.Context
 
-	begun bool  // a request was sent
-	on    *tree // where the server collects changes; nil: nowhere
+	begun   bool          // a request was sent
+	on      *tree         // where the server collects changes; nil: nowhere
+	leftOut *leftOutError // of the changes that the last Next returned, for the next one; nil: none
 
 	mu      sync.Mutex
 	pending *conn.Call // sent by a Next that returned ErrMissed, for the one after it; nil: none
@@ -99,7 +99,8 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	return w, nil
 }
 
-// Next waits for changes and returns at least one. After Close it fails with ErrClosed; ErrMissed means that
+// Next waits for changes and returns at least one. A change whose name leads out of the directory, or cannot be expressed, is left
+// out: behind the others of its reply, Next returns an error that matches ErrName, and the watch continues. After Close it fails with ErrClosed; ErrMissed means that
 // some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost; when the
 // server closes the directory or the share, with ErrHandleLost. The first Next after a loss that happened since the
 // first Next began fails with ErrMissed, when the server has the request to collect changes again: a directory that is
@@ -120,6 +121,10 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 }
 
 func (w *Watcher) next(ctx context.Context) ([]Event, error) {
+	if err := w.leftOut; err != nil {
+		w.leftOut = nil
+		return nil, err
+	}
 	if cl := w.take(); cl != nil {
 		if w.on.Alive() {
 			err := cl.Finish(ctx, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup)
@@ -211,18 +216,27 @@ func (w *Watcher) events(t *tree, cl *conn.Call) ([]Event, error) {
 		return nil, t.Malformed(err)
 	}
 	var events []Event
+	var leftOut *leftOutError
 	for list.Next() {
 		e := list.Event()
-		name := strings.ReplaceAll(t.m.s.cfg.Names.local(proto.DecodeUTF16(e.Name)), `\`, "/")
-		events = append(events, Event{EventKind(e.Action), name})
+		sent := proto.DecodeUTF16(e.Name)
+		if name, ok := t.m.s.cfg.Names.localPath(sent); ok {
+			events = append(events, Event{EventKind(e.Action), name})
+		} else {
+			leftOut = leftOut.and(sent)
+		}
 	}
 	if err := list.Err(); err != nil {
 		return nil, t.Malformed(err)
 	}
-	if len(events) == 0 {
-		return nil, ErrMissed
+	switch {
+	case len(events) > 0:
+		w.leftOut = leftOut
+		return events, nil
+	case leftOut != nil:
+		return nil, leftOut
 	}
-	return events, nil
+	return nil, ErrMissed
 }
 
 // Close ends the watch; a waiting Next returns.

@@ -96,15 +96,15 @@ func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 		return t.Malformed(err)
 	}
 	if closed.Flags&proto.ClosePostQuery == 0 || closed.Times.LastWrite == 0 {
-		if fi.st.EndOfFile != read {
+		if fi.size != read {
 			return ErrChanged
 		}
 		return nil
 	}
-	before := fi.st
-	fi.st.EndOfFile, fi.st.AllocationSize = int64(closed.EndOfFile), int64(closed.Allocation)
-	fi.st.LastWriteTime, fi.st.ChangeTime = closed.Times.LastWrite.Time(), closed.Times.Change.Time()
-	if fi.st.EndOfFile != read || before.EndOfFile != read || !before.LastWriteTime.Equal(fi.st.LastWriteTime) {
+	before := *fi
+	fi.size, fi.allocation = int64(closed.EndOfFile), int64(closed.Allocation)
+	fi.times.LastWrite, fi.times.Change = closed.Times.LastWrite, closed.Times.Change
+	if fi.size != read || before.size != read || before.times.LastWrite != fi.times.LastWrite {
 		return ErrChanged
 	}
 	return nil
@@ -152,7 +152,7 @@ func readOnly(*handle, context.Context, int) (*info, error) { return nil, nil }
 // was opened.
 func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
 	fi, err := h.stat(ctx)
-	if err == nil && (fi.st.EndOfFile != int64(n) || !fi.st.LastWriteTime.Equal(h.opened)) {
+	if err == nil && (fi.size != int64(n) || fi.times.LastWrite != h.opened) {
 		err = ErrChanged
 	}
 	return fi, err

@@ -31,8 +31,8 @@ func AppendUTF16(dst []byte, s string) []byte {
 	return dst
 }
 
-// AppendUTF8 appends the UTF-16LE text b as UTF-8. Lone surrogates become U+FFFD; an
-// odd last byte is ignored.
+// AppendUTF8 appends the UTF-16LE text b as UTF-8. A lone surrogate becomes three bytes that are not valid UTF-8, and an odd last byte
+// one (WTF-8): different texts never become one string, and utf8.ValidString finds those that UTF-8 cannot express.
 func AppendUTF8(dst, b []byte) []byte {
 	for len(b) >= 2 {
 		r := rune(le.Uint16(b))
@@ -42,16 +42,22 @@ func AppendUTF8(dst, b []byte) []byte {
 			if len(b) >= 2 {
 				second = rune(le.Uint16(b))
 			}
-			if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
-				b = b[2:]
+			pair := utf16.DecodeRune(r, second)
+			if pair == utf8.RuneError {
+				dst = append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
+				continue
 			}
+			r, b = pair, b[2:]
 		}
 		dst = utf8.AppendRune(dst, r)
+	}
+	if len(b) > 0 {
+		dst = append(dst, 0xff)
 	}
 	return dst
 }
 
-// DecodeUTF16 is the UTF-16LE text b as a string. It allocates the string, at most
+// DecodeUTF16 is the UTF-16LE text b as a string, as AppendUTF8 converts it. It allocates the string, at most
 // one and a half times len(b).
 func DecodeUTF16(b []byte) string {
 	var scratch [256]byte

@@ -5,6 +5,7 @@ import "github.com/tarn-go/tarn/smb/internal/proto"
 // Entry is a directory entry that a hook returns.
 type Entry struct {
 	Name       string
+	Raw        []byte // UTF-16LE, in place of Name; nil: Name
 	Attributes proto.Attributes
 	Tag        uint32 // of a reparse point
 	Size       uint64
@@ -26,16 +27,19 @@ func (c *Conn) List(m *Message, entries ...Entry) error {
 	}
 	for i, e := range entries {
 		at := len(b)
+		if e.Raw == nil {
+			e.Raw = proto.AppendUTF16(nil, e.Name)
+		}
 		b = append(b, make([]byte, fixed)...)
 		x := b[at:]
 		le.PutUint64(x[40:], e.Size)
 		le.PutUint32(x[56:], uint32(e.Attributes))
-		le.PutUint32(x[60:], uint32(proto.UTF16Len(e.Name)))
+		le.PutUint32(x[60:], uint32(len(e.Raw)))
 		if fixed == 104 {
 			le.PutUint32(x[64:], e.Tag)
 			le.PutUint64(x[96:], e.ID)
 		}
-		b = proto.AppendUTF16(b, e.Name)
+		b = append(b, e.Raw...)
 		for len(b)%8 != 0 {
 			b = append(b, 0)
 		}
