@@ -157,6 +157,10 @@ type Limits struct {
 	// in bytes as MaxHeaderList counts them: a server refuses further streams, and a
 	// client resets those whose lists do not fit; 0: 16 MiB.
 	HeaderMemory int
+	// AllHeaderMemory bounds the same for all connections of a Maker together, of each stream
+	// what is beyond 4 KiB: further streams whose lists are longer are refused or reset, in the
+	// same way; 0: 128 MiB.
+	AllHeaderMemory int
 	// Starting is how many streams may be between [Stream.Starting] and
 	// [Stream.Started] before the connection is read further; 0: 128.
 	Starting int
@@ -201,6 +205,7 @@ func (c Config) normal() (Config, error) {
 	def(&c.Limits.Starting, 128)
 	def(&c.Limits.Fields, 512)
 	def(&c.Limits.HeaderMemory, 16<<20)
+	def(&c.Limits.AllHeaderMemory, 128<<20)
 	if c.poller == nil {
 		c.poller = poller.Shared()
 	}
@@ -232,6 +237,7 @@ func (c Config) normal() (Config, error) {
 		{"Limits.Continuations", c.Limits.Continuations, 1, maxWindow},
 		{"Limits.Fields", c.Limits.Fields, 1, maxWindow},
 		{"Limits.HeaderMemory", c.Limits.HeaderMemory, 1, math.MaxInt},
+		{"Limits.AllHeaderMemory", c.Limits.AllHeaderMemory, 1, math.MaxInt},
 		{"Limits.Starting", c.Limits.Starting, 1, maxWindow},
 	} {
 		if f.v < f.lo || f.v > f.hi {

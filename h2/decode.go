@@ -418,12 +418,16 @@ func (d *decoder) endLong(p []byte) *badHeader {
 // maxKeptKey bounds the scratch space for a key, in bytes.
 const maxKeptKey = 1 << 10
 
+// maxKeptFields bounds each scratch space for fields. It is the default of Limits.Fields: a client that sends as many each time would
+// otherwise cause 40 KB of garbage a request.
+const maxKeptFields = 512
+
 // tidy keeps the scratch space within bounds.
 func (d *decoder) tidy() {
-	if cap(d.fields) > 256 {
+	if cap(d.fields) > maxKeptFields {
 		d.fields = nil
 	}
-	if cap(d.extra) > 256 {
+	if cap(d.extra) > maxKeptFields {
 		d.extra = nil
 	}
 	if cap(d.key) > maxKeptKey {

@@ -41,8 +41,8 @@ type LongHeaders uint8
 const (
 	// ResetLong resets the stream with ENHANCE_YOUR_CALM. The handler is not called.
 	ResetLong LongHeaders = iota
-	// DeliverLong delivers what fits, with Header.Truncated set, so that the handler
-	// can answer 431.
+	// DeliverLong delivers the pseudo-fields that fit, with Header.Truncated set, so that
+	// the handler can answer 431.
 	DeliverLong
 )
 

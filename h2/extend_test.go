@@ -92,7 +92,7 @@ func TestExtendedConnect(t *testing.T) {
 func TestLongHeadersDelivered(t *testing.T) {
 	r, rec := rawExtended(t, Config{MaxHeaderList: 1 << 10, LongHeaders: DeliverLong})
 	r.headers(1, End, append(rawRequest[:len(rawRequest):len(rawRequest)], "a", strings.Repeat("x", 2<<10))...)
-	if h := <-rec.headers; !h.Truncated || h.Path != "/x" {
+	if h := <-rec.headers; !h.Truncated || h.Path != "/x" || len(h.Fields)+len(h.Extra) > 0 || h.Memo != nil {
 		t.Errorf("the request came as %+v", h)
 	}
 	r.request(3, End)

@@ -13,7 +13,7 @@ type Header struct {
 	Method, Scheme, Path, Authority string // request pseudo-fields, else empty
 	Protocol                        string // :protocol of an extended CONNECT (RFC 8441 section 4)
 	Status                          int    // of a response; 0 for requests and trailers
-	Truncated                       bool   // fields are missing: see DeliverLong
+	Truncated                       bool   // the fields are missing: see DeliverLong
 	Length                          int    // in bytes, as compressed by the peer
 
 	// Fields are the regular fields in order. They are shared with equal header

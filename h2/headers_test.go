@@ -3,6 +3,7 @@ package h2
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -358,6 +359,64 @@ func TestHeaderMemory(t *testing.T) {
 		}
 		r.lives(id)
 	})
+}
+
+// TestAllHeaderMemory: the header lists of all connections of a Maker share a bound, which lists of up to 4 KiB do not count for.
+func TestAllHeaderMemory(t *testing.T) {
+	faultnet.NeedsTCP(t, "the connections are the test's own")
+	gate := make(chan struct{})
+	const list = 10_000 + 32 + 1 // and the pseudo-fields
+	pool := tarntest.NewPool(t)
+	m, err := Servers(Config{Pool: pool, Limits: Limits{AllHeaderMemory: 5 * (list - uncountedHeaders)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := append(rawRequest[:len(rawRequest):len(rawRequest)], "x", strings.Repeat("y", 10_000))
+	serve := func(s *Stream, _ *call) { <-gate; s.Post(&Out{Block: testResponse, TrailerBlock: testTrailer}) }
+	var (
+		raws  []*raw
+		conns []*Conn
+	)
+	for range 3 {
+		a, b := tcpWiring(t)
+		rec := newRecorder(t)
+		rec.serve = serve
+		s := m.Make(b, rec)
+		over := make(chan struct{})
+		go func() { defer close(over); s.Run() }()
+		t.Cleanup(func() { a.Close(); <-over; rec.calls.Wait() })
+		io.WriteString(a, Preface)
+		r := newRaw(t, a)
+		r.fr.WriteSettings()
+		go r.listen()
+		raws, conns = append(raws, r), append(conns, s)
+	}
+	held := 0
+	for i, r := range raws {
+		for j := range 2 {
+			r.headers(uint32(2*j+1), End, long...)
+		}
+		r.request(5, End) // a short list is served
+		awaitRequests := func() bool {
+			return conns[i].Streams() == 3 || r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && s.code == http2.ErrCodeRefusedStream }) > 0
+		}
+		eventually(t, "the requests", awaitRequests, func() any { return conns[i].Streams() })
+		held += 2 - r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream })
+	}
+	if held != 4 {
+		t.Errorf("%d long lists are held, the bound is 5 without the pseudo-fields", held)
+	}
+	close(gate)
+	for _, s := range conns {
+		awaitStreams(t, s, 0)
+	}
+	if n := m.counters.headers.Load(); n != 0 {
+		t.Errorf("%d bytes are counted and no stream is left", n)
+	}
+	for _, r := range raws {
+		r.headers(7, End, long...)
+		r.wait("answer", func(s seen) bool { return s.id == 7 && s.typ == http2.FrameHeaders && s.end })
+	}
 }
 
 // TestTrickledHeaders: a header block that comes byte by byte does not take a buffer

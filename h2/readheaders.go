@@ -225,6 +225,9 @@ func (c *Conn) strip(f frame, p []byte) ([]byte, error) {
 // deliverHeaders finds or makes the stream that the list in c.in.hdr is for. bad
 // is what is wrong with the list alone.
 func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
+	if bad != nil && bad.tooLong && c.cfg.LongHeaders == DeliverLong && c.side == server {
+		c.in.truncate()
+	}
 	c.lock()
 	s := c.stream(f.id)
 	var err error
@@ -260,8 +263,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		return nil
 	}
 	s.gotHeaders = true
-	s.headers += c.in.dec.size
-	c.recv.headers += c.in.dec.size
+	c.countHeaders(s, c.in.dec.size)
 	e := f.ending()
 	if e == End {
 		c.peerEnded(s)
@@ -305,7 +307,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		}
 		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}
 	}
-	if c.recv.headers+c.in.dec.size > c.cfg.Limits.HeaderMemory {
+	if !c.headersFit(0, c.in.dec.size) {
 		return nil, &StreamError{Code: RefusedStream, Fault: Local, Reason: "too much memory in header lists"}
 	}
 	if c.queued() >= refuseAbove {
@@ -335,7 +337,7 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		return &StreamError{Code: EnhanceYourCalm, Fault: Peer, Reason: "a header list beyond the limit"}
 	case bad != nil:
 		reason = bad.reason
-	case c.recv.headers+c.in.dec.size > c.cfg.Limits.HeaderMemory:
+	case !c.headersFit(s.headers, c.in.dec.size):
 		return &StreamError{Code: EnhanceYourCalm, Fault: Local, Reason: "too much memory in header lists"}
 	case self:
 		reason = "a stream that depends on itself"
@@ -379,6 +381,35 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: reason}
 	}
 	return nil
+}
+
+// truncate drops the fields of a list that is too long, of which DeliverLong delivers the pseudo-fields.
+func (in *reading) truncate() {
+	h := &in.hdr
+	h.Fields, h.Extra, h.Memo = nil, nil, nil // Memo would be another list's
+	in.dec.size = len(h.Method) + len(h.Scheme) + len(h.Path) + len(h.Authority) + len(h.Protocol) + 4*entryCost
+}
+
+// uncountedHeaders is how much of a stream's header lists does not count for Limits.AllHeaderMemory, in bytes: what a stream
+// costs anyway. Common requests then change no counter that all connections share.
+const uncountedHeaders = 4 << 10
+
+// headersFit reports whether n more bytes of header lists may be held for a stream that has had. Connections that ask at the same
+// time may all be told so. c.mu is held.
+func (c *Conn) headersFit(had, n int) bool {
+	lim := &c.cfg.Limits
+	return c.recv.headers+n <= lim.HeaderMemory &&
+		(had+n <= uncountedHeaders || c.counters.headers.Load()+int64(n) <= int64(lim.AllHeaderMemory))
+}
+
+// countHeaders counts n bytes of header lists that are held for s, or, below 0, that are not any more. c.mu is held.
+func (c *Conn) countHeaders(s *Stream, n int) {
+	before := max(0, s.headers-uncountedHeaders)
+	s.headers += n
+	c.recv.headers += n
+	if after := max(0, s.headers-uncountedHeaders); after != before {
+		c.counters.headers.Add(int64(after - before))
+	}
 }
 
 // peerEnded notes that the peer has ended its side of s. c.mu is held.

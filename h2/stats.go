@@ -29,6 +29,7 @@ type counters struct {
 	conns, waiting         atomic.Int64
 	resetsSent, resetsRecv atomic.Uint64
 	refused, keepalive     atomic.Uint64
+	headers                atomic.Int64 // bytes that Limits.AllHeaderMemory bounds
 
 	mu       sync.Mutex // of the maps, which change when connections begin and end
 	sent     map[Code]uint64

@@ -197,8 +197,7 @@ func (c *Conn) retire(s *Stream) {
 	c.held--
 	c.leaveRoom(s)
 	c.consumed(s, s.unread)
-	c.recv.headers -= s.headers
-	s.headers = 0
+	c.countHeaders(s, -s.headers)
 	if s != c.current {
 		c.recycle(s)
 	}

@@ -2,7 +2,9 @@ package h2http
 
 import (
 	"net/http"
+	"strings"
 
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/fields"
 )
 
@@ -12,7 +14,21 @@ type headerGroups struct {
 	room   []string // for the first value of a header, while there is some
 }
 
-// newHeaderGroups returns groups with room for so many fields.
+// mostPresized is for how many headers room is made at once, at most.
+const mostPresized = 32
+
+// names is for how many headers fs make room. A list may have many fields of one name, such as crumbs of a cookie, each of one byte
+// on the wire: room for as many headers would cost a hundred bytes for each.
+func names(fs []h2.Field) (n int) {
+	for i := range fs {
+		if i == 0 || fs[i].Name != fs[i-1].Name {
+			n++
+		}
+	}
+	return min(n, mostPresized)
+}
+
+// newHeaderGroups returns groups with room for so many headers.
 func newHeaderGroups(n int) headerGroups {
 	return headerGroups{groups: make([]fields.Values, 0, n), room: make([]string, 0, n)}
 }
@@ -37,7 +53,7 @@ func (g *headerGroups) add(key, value string) {
 	g.groups = append(g.groups, fields.Values{Key: key, Values: g.room[n-1 : n : n]})
 }
 
-// makeHeader makes a Header of groups, with room for so many extra fields. values is where values go as long as they and the
+// makeHeader makes a Header of groups, with room for so many extra headers. values is where values go as long as they and the
 // extra ones fit; it is empty. It returns what put takes as values for the extra ones.
 func makeHeader(groups []fields.Values, extra int, values []string) (http.Header, []string) {
 	h := make(http.Header, len(groups)+extra)
@@ -63,8 +79,45 @@ func put(h http.Header, key, value string, values []string) []string {
 		h[key] = append(have, value)
 		return values
 	}
+	if len(values) == cap(values) {
+		values = make([]string, 0, 8) // and not a copy of those that h has
+	}
 	start := len(values)
 	values = append(values, value)
 	h[key] = values[start:len(values):len(values)]
+	return values
+}
+
+// putCookies makes the cookies of h and those among extra one value: RFC 9113 section 8.2.3.
+func putCookies(h http.Header, extra []h2.Field, values []string) []string {
+	have := h["Cookie"]
+	n, size := len(have), 0
+	for _, v := range have {
+		size += len(v) + len("; ")
+	}
+	only := ""
+	for i := range extra {
+		if extra[i].Name == "cookie" {
+			n++
+			only = extra[i].Value
+			size += len(only) + len("; ")
+		}
+	}
+	if n == 1 {
+		return put(h, "Cookie", only, values)
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, v := range have {
+		all.WriteString(v)
+		all.WriteString("; ")
+	}
+	for i := range extra {
+		if extra[i].Name == "cookie" {
+			all.WriteString(extra[i].Value)
+			all.WriteString("; ")
+		}
+	}
+	h["Cookie"] = []string{strings.TrimSuffix(all.String(), "; ")}
 	return values
 }

@@ -49,7 +49,7 @@ func shapeOf(h *h2.Header) *shape {
 }
 
 func newShape(h *h2.Header) *shape {
-	s := &shape{method: h.Method, traits: traits{host: h.Authority, length: -1}, headerGroups: newHeaderGroups(len(h.Fields))}
+	s := &shape{method: h.Method, traits: traits{host: h.Authority, length: -1}, headerGroups: newHeaderGroups(names(h.Fields))}
 	if h.Protocol != "" {
 		s.add(":protocol", h.Protocol) // as net/http passes it on
 	}
@@ -145,18 +145,21 @@ func joined(crumbs []string) []string { return []string{strings.Join(crumbs, "; 
 // header makes the request's Header out of s and extra, and returns what both say
 // about the request. values is where values go as long as they fit; it is empty.
 func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) {
-	h, values := makeHeader(s.groups, len(extra), values)
+	h, values := makeHeader(s.groups, names(extra), values)
 	t := s.sharedTraits()
+	cookies := false
 	for _, f := range extra {
-		if t.note(f) {
+		if f.Name == "cookie" {
+			cookies = true
+		} else if t.note(f) {
 			values = put(h, canonicalName(f.Name), f.Value, values)
 		}
 	}
 	if t.expects {
 		delete(h, "Expect") // all values, like net/http
 	}
-	if crumbs := h["Cookie"]; len(crumbs) > 1 {
-		h["Cookie"] = joined(crumbs)
+	if cookies {
+		putCookies(h, extra, values)
 	}
 	return h, t
 }

@@ -26,7 +26,7 @@ func responseShapeOf(h *h2.Header) *responseShape {
 			return s
 		}
 	}
-	s := &responseShape{status: h.Status, text: strconv.Itoa(h.Status) + " " + http.StatusText(h.Status), headerGroups: newHeaderGroups(len(h.Fields))}
+	s := &responseShape{status: h.Status, text: strconv.Itoa(h.Status) + " " + http.StatusText(h.Status), headerGroups: newHeaderGroups(names(h.Fields))}
 	for _, f := range h.Fields {
 		if f.Name == "trailer" {
 			s.trailers = appendTrailers(s.trailers, f.Value)
@@ -52,7 +52,7 @@ func appendTrailers(keys []string, v string) []string {
 // header makes a response's Header, and returns the keys of its trailers. values is
 // where values go as long as they fit; it is empty.
 func (s *responseShape) header(extra []h2.Field, values []string) (http.Header, []string) {
-	h, values := makeHeader(s.groups, len(extra), values)
+	h, values := makeHeader(s.groups, names(extra), values)
 	trailers := slices.Clip(s.trailers) // other responses have them, too
 	for _, f := range extra {
 		if f.Name == "trailer" {
