@@ -87,7 +87,7 @@ func (w treeWork) tarn(binary string) func(op, target string) *exec.Cmd {
 		if op == "put" {
 			from, to = w.source, url+target
 		}
-		cmd := exec.Command(binary, "smb", op, "-q", "-r", from, to)
+		cmd := exec.Command(binary, "smb", op, "-q", "-r", "-T", from, to)
 		cmd.Env = append(os.Environ(), "SMB_PASSWORD="+w.srv.Password)
 		return cmd
 	}

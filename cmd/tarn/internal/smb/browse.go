@@ -2,6 +2,7 @@ package smb
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,7 +104,7 @@ func (a *app) list(ctx context.Context, out io.Writer, arg string) error {
 		if len(places) > 1 {
 			prefix = p.base() + "/"
 		}
-		if err := a.listDir(ctx, out, p, prefix); err != nil {
+		if err := a.listDir(ctx, out, p, prefix, nil); err != nil {
 			return err
 		}
 	}
@@ -133,9 +134,15 @@ func (a *app) listShares(ctx context.Context, out io.Writer, l location) error {
 }
 
 // listDir writes the entries of a directory, each with prefix before its name.
-func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix string) error {
+func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix string, above ancestors) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if a.opts.recursive {
+		var err error
+		if above, err = above.with(idOf(dir.share, dir.path)); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
 	}
 	entries, failed := dir.share.ReadDir(dir.path)
 	for _, e := range entries {
@@ -147,7 +154,10 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 		inner.path = path.Join(dir.path, e.Name())
 		a.entry(out, prefix+e.Name(), inner.location, info)
 		if e.IsDir() && a.opts.recursive && plainName(e.Name()) {
-			if err := a.listDir(ctx, out, inner, prefix+e.Name()+"/"); err != nil {
+			err := a.listDir(ctx, out, inner, prefix+e.Name()+"/", above)
+			if errors.Is(err, errLoop) { // the others are listed
+				failed = cmp.Or(failed, err)
+			} else if err != nil {
 				return err
 			}
 		}

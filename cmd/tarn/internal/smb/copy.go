@@ -38,12 +38,12 @@ type place struct {
 	tree tree
 	name string
 	base string // the name to give a copy of it
+	// device is what exists on this machine and is neither a file nor a directory; the others are zero then.
+	device string
 }
 
-// copyAll copies the sources to the target. Into it when it is a directory, under its
-// name otherwise; but one directory alone becomes the target, also when that is there
-// already, so that repeating an interrupted copy goes on with it. A "/" at the end of a target
-// that is there means into it.
+// copyAll copies the sources to the target, by the rules of cp and scp: into it when it is a directory, under its
+// name otherwise.
 func (a *app) copyAll(ctx context.Context, sources []string, target string) error {
 	to, isDir, err := a.target(ctx, target)
 	if err != nil {
@@ -55,27 +55,67 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 	if err != nil {
 		return err
 	}
-	if len(sources) > 1 && !isDir {
+	into := isDir && !a.opts.exact
+	if len(sources) > 1 && !into {
 		return usageError("several files can only be copied into a directory, and %s is not one", target)
 	}
+	var routes []route
+	names := map[string]string{} // in the target: the sources that get them
 	for _, s := range sources {
 		from, err := a.source(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer from.close()
+		if to.device != "" {
+			return a.stream(ctx, from, to.device)
+		}
 		name := to.name
-		if isDir && !a.becomes(from, sources, target) {
+		if into {
 			if !plainName(from.base) {
 				return usageError("%s: a server would read the name %q as a path; give the copy another name", s, from.base)
 			}
 			name = path.Join(to.name, from.base)
+			if other, taken := names[to.tree.fold(from.base)]; taken {
+				return usageError("%s and %s would be one file in %s", other, s, target)
+			}
+			names[to.tree.fold(from.base)] = s
 		}
-		if err := a.add(ctx, &p, route{from.tree, to.tree, from.name, name}); err != nil {
+		if isDir && !into {
+			if info, err := from.tree.Lstat(from.name); err != nil || !info.IsDir() {
+				return usageError("-T: %s is a directory, and %s is not one", target, s)
+			}
+		}
+		routes = append(routes, route{from.tree, to.tree, from.name, name})
+	}
+	for _, r := range routes {
+		if err := a.add(ctx, &p, r); err != nil {
 			return err
 		}
 	}
 	return a.carryOut(ctx, &p)
+}
+
+// stream writes a file to a device or a pipe.
+func (a *app) stream(ctx context.Context, from place, device string) error {
+	info, err := from.tree.Lstat(from.name)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return usageError("%s is a directory, and %s is not one", from.tree.label(from.name), device)
+	}
+	in, err := from.tree.Open(from.name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(device, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = in.WriteTo(writeCounter{out, counter{ctx, func(int64) {}}})
+	return errors.Join(err, out.Close())
 }
 
 // matching replaces URLs with * ? or [ in them by those that they match. As in a directory, files with temporary names are left
@@ -91,7 +131,7 @@ func (a *app) matching(ctx context.Context, p *plan, sources []string) ([]string
 		if err != nil {
 			return nil, err
 		}
-		given := strings.HasPrefix(path.Base(s), replacePrefix)
+		given := strings.HasPrefix(path.Base(s), replacePrefix) || strings.HasPrefix(path.Base(s), partPrefix)
 		for _, found := range places {
 			if !given && unfinished(path.Base(found.path)) {
 				a.leaveOutTemporary(p, found.String())
@@ -101,15 +141,6 @@ func (a *app) matching(ctx context.Context, p *plan, sources []string) ([]string
 		}
 	}
 	return out, nil
-}
-
-// becomes reports whether a source is a directory alone, to become the target.
-func (a *app) becomes(from place, sources []string, target string) bool {
-	if len(sources) > 1 || strings.HasSuffix(target, "/") || strings.HasSuffix(target, string(filepath.Separator)) {
-		return false
-	}
-	info, err := from.tree.Lstat(from.name)
-	return err == nil && info.IsDir()
 }
 
 func (p place) close() {
@@ -124,7 +155,7 @@ func openLocal(dir, name string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	return place{newLocal(root, dir), filepath.ToSlash(name), name}, nil
+	return place{tree: newLocal(root, dir), name: filepath.ToSlash(name), base: name}, nil
 }
 
 // source is what an argument names, seen from the directory it is in.
@@ -154,7 +185,7 @@ func (a *app) source(ctx context.Context, arg string) (place, error) {
 	dir := l
 	dir.path = path.Dir(l.path)
 	name := path.Base(l.path)
-	return place{&remote{share: share, at: dir}, name, l.base()}, nil
+	return place{tree: &remote{share: share, at: dir}, name: name, base: l.base()}, nil
 }
 
 // target is the place that an argument names to copy to, and whether that is an existing directory.
@@ -162,20 +193,37 @@ func (a *app) target(ctx context.Context, arg string) (place, bool, error) {
 	if isURL(arg) {
 		return a.remoteTarget(ctx, arg)
 	}
-	info, err := os.Stat(arg)
-	if err == nil && info.IsDir() {
+	info, err := os.Stat(arg) // cp and scp write through symbolic links, too
+	switch {
+	case err == nil && info.IsDir():
 		p, err := openLocal(arg, ".")
 		return p, true, err
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	case meansDirectory(arg, string(filepath.Separator)):
+		return place{}, false, usageError("%s is not a directory", arg)
+	case err == nil && !info.Mode().IsRegular():
+		return place{device: arg}, false, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return place{}, false, err
 	}
 	full, err := filepath.Abs(arg)
 	if err != nil {
 		return place{}, false, err
 	}
+	if info != nil {
+		full, err = filepath.EvalSymlinks(full)
+	} else if _, lerr := os.Lstat(full); lerr == nil {
+		err = usageError("%s is a symbolic link to nothing", arg)
+	}
+	if err != nil {
+		return place{}, false, err
+	}
 	p, err := openLocal(filepath.Dir(full), filepath.Base(full))
 	return p, false, err
+}
+
+// meansDirectory reports whether a target is written with a separator at its end, and so means a directory.
+func meansDirectory(arg, separator string) bool {
+	return strings.HasSuffix(arg, "/") || strings.HasSuffix(arg, separator)
 }
 
 func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error) {
@@ -193,6 +241,9 @@ func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, false, err
+	}
+	if meansDirectory(arg, "/") {
+		return place{}, false, usageError("%s is not a directory", arg)
 	}
 	dir := l
 	dir.path = path.Dir(l.path)

@@ -126,10 +126,10 @@ func TestHoles(t *testing.T) {
 			args []string
 			dir  string // of the copies
 		}{
-			{[]string{"put", "-r", src, s.url("there")}, there},
-			{[]string{"get", "-r", s.url("there"), back}, back},
-			{[]string{"get", "-r", "-anew", s.url("there"), back}, back},
-			{[]string{"put", "-r", "-anew", src, s.url("there")}, there},
+			{[]string{"put", "-r", "-T", src, s.url("there")}, there},
+			{[]string{"get", "-r", "-T", s.url("there"), back}, back},
+			{[]string{"get", "-r", "-T", "-anew", s.url("there"), back}, back},
+			{[]string{"put", "-r", "-T", "-anew", src, s.url("there")}, there},
 		} {
 			r := must(t, c.args...)
 			if want := fmt.Sprintf("copied %d of %[1]d files, %s in", len(layouts()), size(total)); !strings.Contains(r.err, want) {

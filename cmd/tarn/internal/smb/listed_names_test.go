@@ -20,10 +20,10 @@ func TestNamesListedOtherwise(t *testing.T) {
 				"auxiliary.c": "j", "com10": "k",
 			}
 			write(t, src, content)
-			must(t, "put", "-r", src, s.url("there"))
+			must(t, "put", "-r", "-T", src, s.url("there"))
 			sameTree(t, src, dst)
 			for range 2 {
-				r := must(t, "put", "-r", "-P", src, s.url("there"))
+				r := must(t, "put", "-r", "-T", "-P", src, s.url("there"))
 				if strings.Contains(r.out, "copy") {
 					t.Errorf("a repetition changed files:\n%s", r.out)
 				}
@@ -41,14 +41,14 @@ func TestNamesInOtherCase(t *testing.T) {
 			s := startServer(t, rig.Config{Mode: mode})
 			src := filepath.Join(t.TempDir(), "src")
 			write(t, src, map[string]string{"README": "a", "Dir/File": "b", "plain": "c"})
-			must(t, "put", "-r", src, s.url("there"))
+			must(t, "put", "-r", "-T", src, s.url("there"))
 			for _, c := range [][2]string{{"README", "readme"}, {"Dir/File", "Dir/fILE"}, {"Dir", "dIR"}} {
 				if err := os.Rename(filepath.Join(s.Dir, "there", c[0]), filepath.Join(s.Dir, "there", c[1])); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, args := range [][]string{
-				{"put", "-r", "-P", src, s.url("there")},
+				{"put", "-r", "-T", "-P", src, s.url("there")},
 				{"put", "-P", filepath.Join(src, "README"), s.url("there")},
 			} {
 				if r := must(t, args...); strings.Contains(r.out, "copy") {
@@ -56,7 +56,7 @@ func TestNamesInOtherCase(t *testing.T) {
 				}
 			}
 			write(t, src, map[string]string{"README": "changed"})
-			must(t, "put", "-r", src, s.url("there"))
+			must(t, "put", "-r", "-T", src, s.url("there"))
 			if r := must(t, "cat", s.url("there/readme")); r.out != "changed" {
 				t.Errorf("%q", r.out)
 			}
@@ -66,11 +66,11 @@ func TestNamesInOtherCase(t *testing.T) {
 		s := startServer(t, rig.Config{Share: []string{"case sensitive = yes"}})
 		src := filepath.Join(t.TempDir(), "src")
 		write(t, src, map[string]string{"README": "a"})
-		must(t, "put", "-r", src, s.url("there"))
+		must(t, "put", "-r", "-T", src, s.url("there"))
 		if err := os.Rename(filepath.Join(s.Dir, "there", "README"), filepath.Join(s.Dir, "there", "readme")); err != nil {
 			t.Fatal(err)
 		}
-		must(t, "put", "-r", src, s.url("there")) // same length and time
+		must(t, "put", "-r", "-T", src, s.url("there")) // same length and time
 		if r := must(t, "cat", s.url("there/README")); r.out != "a" {
 			t.Errorf("%q", r.out)
 		}

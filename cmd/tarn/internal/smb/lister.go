@@ -6,6 +6,7 @@ import "io/fs"
 type listings struct {
 	entries  []fs.DirEntry // of the source
 	err      error
+	id       directoryID            // of the source
 	old      fs.FileInfo            // what has the target's name
 	there    map[string]fs.FileInfo // what the target has, if old is a directory
 	thereErr error
@@ -13,6 +14,11 @@ type listings struct {
 
 func listBoth(r route, old fs.FileInfo) (l listings) {
 	l.old = old
+	if from, ok := r.from.(*remote); ok {
+		id := make(chan directoryID, 1)
+		go func() { id <- idOf(from.share, from.full(r.fromName)) }()
+		defer func() { l.id = <-id }()
+	}
 	if l.entries, l.err = r.from.ReadDir(r.fromName); old != nil && old.IsDir() {
 		l.there, l.thereErr = list(r.to, r.toName)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -95,17 +96,21 @@ func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// Rename renames within a directory: parts are in the folders of their files.
-func (l *local) Rename(from, to string) error {
-	if path.Dir(from) != path.Dir(to) {
-		return l.root.Rename(filepath.FromSlash(from), filepath.FromSlash(to))
-	}
+// RenameNew renames within a directory: parts are in the folders of their files.
+func (l *local) RenameNew(from, to string) error {
 	dir, base, err := l.enter(from)
 	if err != nil {
 		return err
 	}
 	defer l.leave(dir)
-	return dir.Rename(base, path.Base(to))
+	return renameNew(dir.Root, base, path.Base(to))
+}
+
+func renameNew(dir *os.Root, from, to string) error {
+	if _, err := dir.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	return dir.Rename(from, to)
 }
 
 func (l *local) Open(name string) (source, error) {
@@ -140,7 +145,7 @@ func (l *local) ReadWhole(name string, size int64) ([]byte, fs.FileInfo, error) 
 	return data[:n], info, err
 }
 
-func (l *local) WriteWhole(part, name string, data []byte, modified time.Time) error {
+func (l *local) WriteNew(part, name string, data []byte, modified time.Time) error {
 	dir, base, err := l.enter(part)
 	if err != nil {
 		return err
@@ -160,11 +165,10 @@ func (l *local) WriteWhole(part, name string, data []byte, modified time.Time) e
 	if err := dir.Chtimes(base, time.Time{}, modified); err != nil {
 		return err
 	}
-	return dir.Rename(base, path.Base(name))
-}
-
-func (l *local) WriteNew(part, name string, data []byte, modified time.Time) error {
-	return l.WriteWhole(part, name, data, modified)
+	if part == name {
+		return nil
+	}
+	return renameNew(dir.Root, base, path.Base(name))
 }
 
 func (l *local) CreatePart(name string) (sink, error) {
@@ -180,6 +184,18 @@ func (l *local) ReopenPart(name string) (sink, error) {
 		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("not a regular file")}
 	}
 	return l.openPart(name, os.O_RDWR)
+}
+
+// Rewrite does not open what is no file: opening a pipe could wait for ever.
+func (l *local) Rewrite(name string) (sink, error) {
+	info, err := l.root.Stat(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("exists and is not a regular file")}
+	}
+	return l.openPart(name, os.O_WRONLY)
 }
 
 func (l *local) openPart(name string, flag int) (sink, error) {
@@ -200,5 +216,13 @@ func (l *local) Chtimes(name string, modified time.Time) error {
 }
 
 func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
-func (l *local) fold(name string) string  { return name }
-func (l *local) rewind() int64            { return 0 }
+
+// fold: file systems of macOS and Windows treat names that differ only in case as equal.
+func (l *local) fold(name string) string {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return foldCase(name)
+	}
+	return name
+}
+
+func (l *local) rewind() int64 { return 0 }

@@ -30,6 +30,8 @@ type app struct {
 	waits []time.Duration
 	// limits are those of the sessions; the client's own where they are zero.
 	limits client.Limits
+	// partKey is partKey's, the same each time.
+	partKey func() (key []byte, kept bool)
 
 	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
@@ -42,7 +44,7 @@ type app struct {
 }
 
 func newApp(name string, opts options, std cli.Streams) *app {
-	return &app{name: name, opts: opts, std: std,
+	return &app{name: name, opts: opts, std: std, partKey: sync.OnceValues(partKey),
 		waits:    []time.Duration{time.Second, 3 * time.Second, 6 * time.Second},
 		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}, logins: map[string]client.Initiator{}}
 }

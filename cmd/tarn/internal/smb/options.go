@@ -19,6 +19,7 @@ type options struct {
 
 	long      bool
 	recursive bool
+	exact     bool
 	json      bool
 	parents   bool
 
@@ -60,6 +61,7 @@ func mkdirFlags(set *flag.FlagSet, o *options) {
 
 func copyFlags(set *flag.FlagSet, o *options) {
 	recursiveFlag(set, o)
+	set.BoolVar(&o.exact, "T", false, "a directory becomes the target, also if that is there already")
 	set.BoolVar(&o.json, "json", false, "write one JSON object a line to standard output")
 	set.IntVar(&o.jobs, "j", 4, "how many files of more than 1 MiB to copy at a `time`, at most 64; of others sixteen times as many, at most 64")
 	set.BoolVar(&o.verify, "verify", false, "read both sides again and compare their SHA-256")

@@ -28,8 +28,8 @@ func TestOutputFails(t *testing.T) {
 		{"ls", s.url("there")},
 		{"ls", "-json", s.url("there")},
 		{"cat", s.url("there/a")},
-		{"get", "-r", "-json", s.url("there"), back},
-		{"put", "-r", "-P", src, s.url("again")},
+		{"get", "-r", "-T", "-json", s.url("there"), back},
+		{"put", "-r", "-T", "-P", src, s.url("again")},
 	} {
 		var errs bytes.Buffer
 		status := Run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: fullOutput{}, Err: &errs})

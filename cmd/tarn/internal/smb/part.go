@@ -12,11 +12,10 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 )
 
-// partPrefix begins the names of unfinished files.
-const partPrefix = ".tarn-part-"
+// partPrefix begins the names of unfinished files. There is no dot in front: servers may refuse or hide such names.
+const partPrefix = "tarn-part-"
 
 // replacePrefix begins the names that package smb's ReplaceFile and Copy give to files until they are complete. rand.Text of 26
 // letters and digits of base32 or more follows: a file of another name that begins so may be the user's, and is copied.
@@ -34,18 +33,16 @@ func unfinished(name string) bool {
 
 // partKey makes the names of unfinished files known to this user alone: another user who may write to a
 // directory must not be able to create a file there that a copy then continues. It is stored, so
-// that a copy continues after an interruption; where it cannot be kept it lasts as long as the
-// process.
-var partKey = sync.OnceValue(func() []byte {
+// that a copy continues after an interruption. Where it cannot be kept, it is another one each time.
+func partKey() (key []byte, kept bool) {
 	dir, err := os.UserCacheDir()
 	if err == nil {
-		var key []byte
 		if key, err = keptKey(filepath.Join(dir, "tarn")); err == nil {
-			return key
+			return key, true
 		}
 	}
-	return newKey()
-})
+	return newKey(), false
+}
 
 const keyBytes = 32
 
@@ -98,13 +95,15 @@ func readKey(name string) ([]byte, error) {
 	return key, err
 }
 
-// partName is what a file is called while it is being copied: its own name and the state of its
-// source are in it, so that a copy continues only with a part of the same. prefix is what the
-// parts of all states have in common.
-func partName(key []byte, j *job) (name, prefix string) {
-	prefix = fmt.Sprintf("%s%x-", partPrefix, digest(key, path.Base(j.toName)))
-	state := fmt.Sprintf("%s\x00%d\x00%d", j.from.label(j.fromName), j.size, j.modified.UnixNano())
-	return fmt.Sprintf("%s%x", prefix, digest(key, state)), prefix
+// partName is what a file is called while it is being copied. Its own name and the state of its source are in it, so that a copy
+// continues only with a part of the same: file is what the parts of all states have in common, state what those of one state have. The
+// rest is random: a run that continues a part gives it a name of its own first, so that of two runs of one command only one can
+// finish it.
+func partName(key []byte, j *job) (name, state, file string) {
+	file = fmt.Sprintf("%s%x-", partPrefix, digest(key, path.Base(j.toName)))
+	source := fmt.Sprintf("%s\x00%d\x00%d", j.from.label(j.fromName), j.size, j.modified.UnixNano())
+	state = fmt.Sprintf("%s%x-", file, digest(key, source))
+	return state + rand.Text()[:8], state, file
 }
 
 // digest is 64 bits that cannot be guessed without the key.

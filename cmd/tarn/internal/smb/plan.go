@@ -34,8 +34,10 @@ type job struct {
 	present      bool      // it is there already, as it should be
 	targetThere  bool      // something has the target's name
 	part         string    // of toName's directory: what it is called while it grows
+	left         string    // a part that an earlier run has left; "": none
 	partThere    bool      // there is such a file already
 	partSize     int64     // how much of it is of use
+	finishing    bool      // the part was complete, and is being given the file's name
 }
 
 // plan is what a copy has to do.
@@ -72,13 +74,17 @@ func (a *app) tree(ctx context.Context, p *plan, r route) error {
 	if err != nil {
 		old = nil
 	}
-	return a.directory(ctx, p, r, listBoth(r, old))
+	return a.directory(ctx, p, r, listBoth(r, old), nil)
 }
 
 // directory plans a directory, and makes it, parents before children.
-func (a *app) directory(ctx context.Context, p *plan, r route, l listings) error {
+func (a *app) directory(ctx context.Context, p *plan, r route, l listings, above ancestors) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	above, err := above.with(l.id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.from.label(r.fromName), err)
 	}
 	if errors.Is(l.err, client.ErrName) { // a name on the server's disk that SMB does not have
 		p.skipped++
@@ -104,7 +110,7 @@ func (a *app) directory(ctx context.Context, p *plan, r route, l listings) error
 	for _, e := range entries {
 		entry := r.entry(e.Name())
 		if e.IsDir() {
-			err := a.directory(ctx, p, entry, below.of(e.Name()))
+			err := a.directory(ctx, p, entry, below.of(e.Name()), above)
 			if concernsOne(err) && ctx.Err() == nil {
 				p.skipped++
 				a.complain("left out: %s", explain(err))
@@ -169,7 +175,8 @@ func concernsOne(err error) bool {
 	if lost(err) || errors.Is(err, client.ErrLogin) || errors.Is(err, client.ErrShareLost) {
 		return false
 	}
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, client.ErrTooMany) || errors.Is(err, errNotDirectory)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, client.ErrTooMany) ||
+		errors.Is(err, errNotDirectory) || errors.Is(err, errLoop)
 }
 
 // leaveOutTemporary reports a file that is not copied because of its name.
@@ -221,20 +228,23 @@ func (a *app) file(p *plan, r route, info fs.FileInfo, there present) {
 	j := &job{route: r, size: info.Size(), modified: info.ModTime(), changed: changeTime(info), mayHaveHoles: mayHaveHoles(info)}
 	old := there.files[path.Base(r.toName)]
 	j.targetThere = old != nil
+	if old != nil && old.IsDir() {
+		p.skipped++
+		a.complain("left out: %s is a directory, and %s is not one", r.to.label(r.toName), r.from.label(r.fromName))
+		return
+	}
 	if old != nil && !a.opts.anew {
 		j.present = old.Mode().IsRegular() && old.Size() == j.size && a.sameTime(old.ModTime(), j.modified)
 	}
-	var prefix string
-	j.part, prefix = partName(partKey(), j)
+	key, _ := a.partKey()
+	var state, file string
+	j.part, state, file = partName(key, j)
 	for _, name := range there.parts {
+		part := there.files[name]
 		switch {
-		case name == j.part:
-			old := there.files[name]
-			j.partThere = old.Mode().IsRegular()
-			if j.partThere && !a.opts.anew {
-				j.partSize = min(old.Size(), j.size)
-			}
-		case strings.HasPrefix(name, prefix):
+		case strings.HasPrefix(name, state) && part.Mode().IsRegular() && !a.opts.anew && part.Size() >= j.partSize:
+			j.left, j.partSize = name, min(part.Size(), j.size)
+		case strings.HasPrefix(name, file):
 			r.to.Remove(path.Join(path.Dir(r.toName), name)) // it belongs to another state of the source
 		}
 	}

@@ -160,6 +160,6 @@ func testResumeTree(t *testing.T, s server) {
 	src := filepath.Join(t.TempDir(), "src")
 	makeTree(t, src)
 	interrupt(t, src, s.url("there"), 10<<20)
-	must(t, "put", "-r", src, s.url("there"))
+	must(t, "put", "-r", "-T", src, s.url("there"))
 	sameTree(t, src, filepath.Join(s.Dir, "there"))
 }

@@ -180,7 +180,7 @@ func TestNameOnDisk(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			dir := t.TempDir()
-			r := run(t.Context(), "get", "-r", s.url(""), dir)
+			r := run(t.Context(), "get", "-r", "-T", s.url(""), dir)
 			if r.status != cli.Failed || !strings.Contains(r.err, "left out") || !strings.Contains(r.err, "copied 2 of 2") {
 				t.Errorf("%+v", r)
 			}
@@ -236,16 +236,16 @@ func testNoPartOfRefusedName(t *testing.T, s server) {
 func TestPartNamesAreSecret(t *testing.T) {
 	a, b := newKey(), newKey()
 	j := &job{route: route{from: &local{name: "/x"}, fromName: "f", toName: "d/f"}, size: 5, modified: time.Unix(1, 2)}
-	name, prefix := partName(a, j)
-	if other, _ := partName(b, j); other == name {
+	name, state, file := partName(a, j)
+	if _, other, _ := partName(b, j); other == state {
 		t.Error("two keys, one name")
 	}
-	if again, _ := partName(a, j); again != name || !strings.HasPrefix(name, prefix) {
-		t.Errorf("%s, %s, prefix %s", name, again, prefix)
+	if again, same, _ := partName(a, j); again == name || same != state || !strings.HasPrefix(name, state) || !strings.HasPrefix(state, file) {
+		t.Errorf("%s, %s, %s, %s", name, again, state, file)
 	}
 	j.size++
-	if other, p := partName(a, j); other == name || p != prefix {
-		t.Errorf("another state has the name %s, prefix %s", other, p)
+	if _, other, f := partName(a, j); other == state || f != file {
+		t.Errorf("another state has the name %s, prefix %s", other, f)
 	}
 }
 
@@ -352,15 +352,15 @@ func TestManySmall(t *testing.T) {
 		t.Errorf("%q", r.err)
 	}
 	sameTree(t, src, filepath.Join(s.Dir, "many"))
-	must(t, "get", "-r", s.url("many"), filepath.Join(dir, "back"))
+	must(t, "get", "-r", "-T", s.url("many"), filepath.Join(dir, "back"))
 	sameTree(t, src, filepath.Join(dir, "back"))
 	for name := range files { // as many again, over what is there
 		files[name] = strings.ToUpper(files[name])
 	}
 	write(t, dir, files)
-	must(t, "put", "-r", src, s.url("many"))
+	must(t, "put", "-r", "-T", src, s.url("many"))
 	sameTree(t, src, filepath.Join(s.Dir, "many"))
-	if r := must(t, "get", "-r", s.url("many"), filepath.Join(dir, "back")); strings.Contains(r.err, "already there") {
+	if r := must(t, "get", "-r", "-T", s.url("many"), filepath.Join(dir, "back")); strings.Contains(r.err, "already there") {
 		t.Errorf("%q", r.err)
 	}
 	sameTree(t, src, filepath.Join(dir, "back"))

@@ -30,8 +30,8 @@ SMB_PASSWORD or -password-file; SMB_NT_HASH or -nt-hash-file has the password's 
 -kerberos uses the tickets of kinit. A server that does not know the user is refused unless
 -guest allows it to let the user in as a guest.
 
-An interrupted copy continues where it was when it is repeated. A directory copied alone becomes
-the target; a "/" at the target's end puts it inside. What is left out, because it is not a regular
+An interrupted copy continues where it was when it is repeated. A copy goes into a target that is a
+directory, as with cp; with -T a directory becomes the target. What is left out, because it is not a regular
 file or has a temporary name, is reported, and makes the exit status 1, as an error does.
 
 Flags may stand anywhere; "--" ends them. "tarn smb COMMAND -h" lists them.

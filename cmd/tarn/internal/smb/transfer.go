@@ -100,7 +100,7 @@ feed:
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case inner.Err() != nil:
-		return fmt.Errorf("%w; repeat the command to continue the copy", context.Cause(inner))
+		return fmt.Errorf("%w; repeat the command to continue the copy (with -T where the target is a directory that it has made)", context.Cause(inner))
 	case bad.Load():
 		return errReported
 	}
@@ -129,9 +129,7 @@ func (a *app) attempt(ctx context.Context, j *job, m *meter, do func(ctx context
 	return a.untilKept(ctx, func() error {
 		m.add(-counted.Swap(0))
 		if !first {
-			if info, err := j.to.Lstat(path.Join(path.Dir(j.toName), j.part)); err == nil {
-				j.partThere, j.partSize = true, min(info.Size(), j.size)
-			}
+			j.lookForPart()
 		}
 		first = false
 		return do(ctx, j, func(n int64) { counted.Add(n); m.add(n) })
@@ -158,25 +156,205 @@ func lost(err error) bool {
 	return errors.Is(err, client.ErrConnLost) || errors.Is(err, client.ErrHandleLost)
 }
 
+// beside is a name in the directory of the target.
+func (j *job) beside(name string) string { return path.Join(path.Dir(j.toName), name) }
+
+// lookForPart finds what an attempt whose connection broke has left.
+func (j *job) lookForPart() {
+	info, err := j.to.Lstat(j.beside(j.part))
+	switch {
+	case err == nil:
+		j.left, j.partThere, j.partSize = "", true, min(info.Size(), j.size)
+	case errors.Is(err, fs.ErrNotExist) && j.left == "":
+		j.partThere, j.partSize = false, 0
+	}
+}
+
+// takePart gives a part that an earlier run has left this run's name for it.
+func (j *job) takePart(part string) error {
+	if j.left == "" {
+		return nil
+	}
+	err := j.to.RenameNew(j.beside(j.left), part)
+	if errors.Is(err, fs.ErrNotExist) { // another run has taken it
+		j.left, j.partSize = "", 0
+		return nil
+	}
+	if err == nil {
+		j.left, j.partThere = "", true
+	}
+	return err
+}
+
 // copyFile copies one file into a part, and gives it its name when all of it is there, on stable
-// storage, and the source is what it was. A part that cannot become the file is removed; one that
-// an interruption or a lost connection leaves is continued with next time.
+// storage, and the source is what it was. A part that an interruption or a lost connection leaves, or one
+// that is complete, is continued with next time; others are removed.
 func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 	if j.present {
 		count(0)
 		return nil
 	}
-	part := path.Join(path.Dir(j.toName), j.part)
-	var err error
-	if a.isWhole(j) {
-		err = j.copyWhole(part, count)
-	} else {
+	if j.finishing && j.arrived() {
+		return nil // the answer to the last step was lost
+	}
+	part := j.beside(j.part)
+	err := j.takePart(part)
+	if err == nil && j.targetThere {
+		err = j.writable()
+	}
+	switch {
+	case err != nil:
+	case a.isWhole(j):
+		err = a.copyWhole(ctx, j, part, count)
+	default:
 		err = a.copyParts(ctx, j, part, count)
 	}
-	if err != nil && ctx.Err() == nil && !lost(err) {
-		j.to.Remove(part) // an error cannot be handled here
+	if err == nil {
+		return nil
+	}
+	_, kept := a.partKey()
+	interrupted := ctx.Err() != nil || lost(err)
+	switch {
+	case !kept || !interrupted && (!j.finishing || errors.Is(err, client.ErrName)):
+		a.removePart(ctx, j, part)
+	case !interrupted && !errors.Is(err, errTaken):
+		err = fmt.Errorf("%w; the copy is complete in %s, and the repeated command goes on from there", err, j.to.label(part))
 	}
 	return err
+}
+
+// removePart removes a part, also when the command is interrupted. One that cannot be removed is reported.
+func (a *app) removePart(ctx context.Context, j *job, part string) {
+	var err error
+	if r, ok := j.to.(*remote); ok {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+		defer cancel()
+		err = r.share.WithContext(ctx).Remove(r.full(part))
+	} else {
+		err = j.to.Remove(part)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, client.ErrName) {
+		a.complain("left behind: %s: %s", j.to.label(part), explain(err))
+	}
+}
+
+// removeTimeout bounds how long an interrupted command waits for the server.
+const removeTimeout = 5 * time.Second
+
+// writable returns why the target, which exists, cannot be written to.
+func (j *job) writable() error {
+	out, err := j.to.Rewrite(j.toName)
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// arrived reports whether the target is what the source was.
+func (j *job) arrived() bool {
+	info, err := j.to.Lstat(j.toName)
+	return err == nil && info.Mode().IsRegular() && info.Size() == j.size && info.ModTime().Truncate(timeUnit).Equal(j.modified.Truncate(timeUnit))
+}
+
+// finish makes the part the target: by its name if that is free, otherwise by copying it into the file that is there.
+// What is open for a moment, as files are that a virus scanner looks at, is tried again.
+func (a *app) finish(ctx context.Context, j *job, part string) error {
+	j.finishing = true
+	var err error
+	for _, wait := range append([]time.Duration{0}, a.waits...) {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !j.targetThere {
+			if err = j.to.Chtimes(part, j.modified); err == nil {
+				err = j.to.RenameNew(part, j.toName)
+			}
+			j.targetThere = errors.Is(err, fs.ErrExist) // it was made meanwhile
+		}
+		if j.targetThere {
+			err = a.replace(ctx, j, part)
+		}
+		if !inUse(err) {
+			break
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := j.to.Lstat(part); errors.Is(gone, fs.ErrNotExist) {
+			if j.arrived() { // the answer to an earlier attempt was lost
+				return nil
+			}
+			return errTaken
+		}
+	}
+	return err
+}
+
+var errTaken = errors.New("another run of the same command has taken over the copy of it, or removed its unfinished file")
+
+// inUse reports whether a server refuses something that it may permit a moment later.
+func inUse(err error) bool {
+	var status client.Status
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Error() {
+	case "STATUS_SHARING_VIOLATION", "STATUS_FILE_LOCK_CONFLICT", "STATUS_USER_MAPPED_FILE", "STATUS_DELETE_PENDING":
+		return true
+	}
+	return false
+}
+
+// replace gives a file that exists the content of the part, and removes the part. Everything else about the file stays. The server
+// copies where it can. When this fails, the part is complete.
+func (a *app) replace(ctx context.Context, j *job, part string) (err error) {
+	in, err := j.to.Open(part)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := j.to.Rewrite(j.toName)
+	if err != nil {
+		return err
+	}
+	err = errors.ErrUnsupported
+	if f, ok := out.(*client.File); ok {
+		_, err = f.CopyFrom(in.(*client.File))
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = j.rewrite(ctx, out, in)
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if e := out.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = j.to.Chtimes(j.toName, j.modified)
+	}
+	if err == nil {
+		in.Close() // some servers remove no file that is open
+		a.removePart(ctx, j, part)
+	}
+	return err
+}
+
+// rewrite copies a complete part into a file.
+func (j *job) rewrite(ctx context.Context, out sink, in source) error {
+	err := out.Truncate(0)
+	if err != nil {
+		return err
+	}
+	pieces, err := j.pieces(in, out, 0)
+	if err != nil {
+		return err
+	}
+	if _, err = copyPieces(out, in, pieces, counter{ctx, func(int64) {}}); err != nil {
+		return err
+	}
+	return out.Truncate(j.size)
 }
 
 // wholeFile is up to how many bytes a file is read and written at once: what package smb does in one
@@ -193,7 +371,7 @@ func (a *app) isWhole(j *job) bool {
 }
 
 // copyWhole copies a file at once.
-func (j *job) copyWhole(part string, count func(int64)) error {
+func (a *app) copyWhole(ctx context.Context, j *job, part string, count func(int64)) error {
 	data, info, err := j.from.ReadWhole(j.fromName, j.size)
 	if err != nil {
 		return err
@@ -201,20 +379,33 @@ func (j *job) copyWhole(part string, count func(int64)) error {
 	if int64(len(data)) != j.size || !j.same(info) {
 		return errChanged
 	}
-	err = fs.ErrExist
-	if !j.targetThere {
-		err = j.to.WriteNew(part, j.toName, data, j.modified)
+	name := j.toName
+	if j.targetThere {
+		name = part
 	}
-	if errors.Is(err, fs.ErrExist) {
-		err = j.to.WriteWhole(part, j.toName, data, j.modified)
+	err = j.to.WriteNew(part, name, data, j.modified)
+	if errors.Is(err, fs.ErrExist) { // an earlier attempt has made it, or the part, or another program the file
+		if name != part && j.arrived() {
+			count(j.size)
+			return nil
+		}
+		j.to.Remove(part) // the next step fails, too, if this does
+		if _, err := j.to.Lstat(j.toName); err == nil {
+			j.targetThere, name = true, part
+		}
+		err = j.to.WriteNew(part, name, data, j.modified)
 	}
-	if errors.Is(err, fs.ErrExist) && j.to.Remove(part) == nil { // the file is from an earlier attempt
-		err = j.to.WriteWhole(part, j.toName, data, j.modified)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return a.copyParts(ctx, j, part, count)
+	case err != nil:
+		return err
 	}
-	if err == nil {
-		count(j.size)
+	count(j.size)
+	if j.targetThere {
+		return a.finish(ctx, j, part)
 	}
-	return err
+	return nil
 }
 
 // copyParts copies a file in as many parts as it takes.
@@ -224,10 +415,7 @@ func (a *app) copyParts(ctx context.Context, j *job, part string, count func(int
 		err = j.unchanged()
 	}
 	if err == nil {
-		err = j.to.Chtimes(part, j.modified)
-	}
-	if err == nil {
-		err = j.to.Rename(part, j.toName)
+		err = a.finish(ctx, j, part)
 	}
 	return err
 }

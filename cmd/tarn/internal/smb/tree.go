@@ -2,11 +2,13 @@ package smb
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,18 +26,20 @@ type tree interface {
 	// file that has another size now gives fewer or more bytes. The error matches errChanged when it was
 	// written to in between.
 	ReadWhole(name string, size int64) ([]byte, fs.FileInfo, error)
-	// WriteWhole writes data to part, which must not exist, gives it its time and renames it to name.
-	// When it fails, part may be left. WriteNew does so without a part, if that is safe: the error
-	// matches fs.ErrExist when name is taken, or it is not safe.
-	WriteWhole(part, name string, data []byte, modified time.Time) error
+	// WriteNew makes a file called name of data, with its time. It may use part, a name that nothing has, and that may be name. The error matches
+	// fs.ErrExist when name is taken, and errors.ErrUnsupported when the file cannot be made without others seeing a part of it.
+	// When it fails, part may be left.
 	WriteNew(part, name string, data []byte, modified time.Time) error
 	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does.
 	CreatePart(name string) (sink, error)
 	ReopenPart(name string) (sink, error)
+	// Rewrite opens a file to replace its content; a symbolic link is followed. What else belongs to the file stays: mode and ACL,
+	// alternate streams, hard links, creation time.
+	Rewrite(name string) (sink, error)
 	// Mkdir makes a directory. The error matches fs.ErrExist when the name is taken.
 	Mkdir(name string) error
-	// Rename moves a file and replaces an existing one.
-	Rename(from, to string) error
+	// RenameNew renames a file. The error matches fs.ErrExist when the name is taken.
+	RenameNew(from, to string) error
 	Remove(name string) error
 	Chtimes(name string, modified time.Time) error
 	// label is the name as it is shown.
@@ -67,6 +71,50 @@ type sink interface {
 	SetSparse() error
 }
 
+// directoryID tells a server's directories apart. Servers report a file's id without that of its volume: two volumes below one
+// share may use one id, and hardly one creation time. The zero value: not known.
+type directoryID struct {
+	file    uint64
+	created time.Time
+}
+
+// idOf asks for the id of a directory. What cannot be opened cannot be listed either, and has none.
+func idOf(share *client.Share, name string) directoryID {
+	f, err := share.Open(name)
+	if err != nil {
+		return directoryID{}
+	}
+	defer f.Close()
+	id, err := f.ID()
+	if err != nil || id == 0 {
+		return directoryID{}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return directoryID{}
+	}
+	return directoryID{id, info.Sys().(*client.FileStat).CreationTime}
+}
+
+// ancestors are the directories that contain one, from the outermost to itself.
+type ancestors []directoryID
+
+// maxDepth bounds the depth of a tree whose server reports no ids.
+const maxDepth = 250
+
+var errLoop = errors.New("the directory contains itself")
+
+// with adds a directory. The error matches errLoop when the directory contains itself.
+func (a ancestors) with(id directoryID) (ancestors, error) {
+	if id != (directoryID{}) && slices.Contains(a, id) {
+		return nil, errLoop
+	}
+	if len(a) == maxDepth {
+		return nil, fmt.Errorf("%w, or it is nested more than %d directories deep", errLoop, maxDepth)
+	}
+	return append(slices.Clip(a), id), nil
+}
+
 // changeTime is when anything about a file changed; zero where the file's server does not report it.
 func changeTime(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*client.FileStat); ok {
@@ -88,7 +136,9 @@ func (r *remote) Lstat(name string) (fs.FileInfo, error)     { return r.share.Ls
 func (r *remote) ReadDir(name string) ([]fs.DirEntry, error) { return r.share.ReadDir(r.full(name)) }
 func (r *remote) Mkdir(name string) error                    { return r.share.Mkdir(r.full(name), 0o777) }
 func (r *remote) Remove(name string) error                   { return r.share.Remove(r.full(name)) }
-func (r *remote) Rename(from, to string) error               { return r.share.Rename(r.full(from), r.full(to)) }
+func (r *remote) RenameNew(from, to string) error {
+	return r.share.RenameNoReplace(r.full(from), r.full(to))
+}
 
 func (r *remote) Open(name string) (source, error) {
 	f, err := r.share.Open(r.full(name))
@@ -106,28 +156,24 @@ func (r *remote) ReadWhole(name string, _ int64) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// WriteWhole uses a temporary name that package smb chooses, which cannot be guessed either: up to 64 KiB are two round trips.
-func (r *remote) WriteWhole(_, name string, data []byte, modified time.Time) error {
-	return r.lanes.of(r.share).ReplaceFile(r.full(name), data, 0o666, modified)
-}
-
-// WriteNew is safe without a part where one WRITE may have all of the data: the whole file is sent in one frame then, so the
-// server makes all of it or nothing. On dialect 2.0.2, or with too few credits, it is not one frame: a lost connection can leave an
-// empty file, or one without its time, which the repeated copy replaces.
+// WriteNew needs no part where one WRITE may have all of the data: the whole file is sent in one frame then, so the server makes
+// all of it or nothing. On dialect 2.0.2, or with too few credits, it is not one frame: a lost connection can leave an empty file, or
+// one without its time, which the repeated copy replaces.
 func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error {
 	if len(data) > r.share.Session().Info().MaxWrite {
-		return fs.ErrExist
+		return errors.ErrUnsupported
 	}
 	return r.lanes.of(r.share).WriteNewFile(r.full(name), data, 0o666, modified)
 }
 
 func (r *remote) CreatePart(name string) (sink, error) {
-	return r.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	return r.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-func (r *remote) ReopenPart(name string) (sink, error) { return r.openPart(name, os.O_RDWR) }
+func (r *remote) ReopenPart(name string) (sink, error) { return r.open(name, os.O_RDWR) }
+func (r *remote) Rewrite(name string) (sink, error)    { return r.open(name, os.O_RDWR) }
 
-func (r *remote) openPart(name string, flag int) (sink, error) {
+func (r *remote) open(name string, flag int) (sink, error) {
 	f, err := r.share.OpenFile(r.full(name), flag, 0o666)
 	if err != nil {
 		return nil, err
@@ -146,7 +192,9 @@ func (r *remote) label(name string) string {
 }
 
 // fold: servers of SMB treat names that differ only in case as equal, unless configured otherwise.
-func (r *remote) fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+func (r *remote) fold(name string) string { return foldCase(name) }
+
+func foldCase(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // rewind: the server may process the writes that are in flight in any order, so a part that ends at n
 // may have holes in the bytes before n that one call keeps in flight.

@@ -26,7 +26,7 @@ func TestUnreadableDirectory(t *testing.T) {
 			}
 			t.Cleanup(func() { os.Chmod(hidden, 0o700) })
 			for _, args := range [][]string{
-				{"get", "-r", s.url("there"), filepath.Join(t.TempDir(), "back")},
+				{"get", "-r", "-T", s.url("there"), filepath.Join(t.TempDir(), "back")},
 			} {
 				dst := args[len(args)-1]
 				write(t, dst, map[string]string{"extra": "stays"})
@@ -49,7 +49,7 @@ func TestUnreadableDirectory(t *testing.T) {
 			}
 			write(t, filepath.Join(s.Dir, "there"), map[string]string{"a": "a file"})
 			write(t, src, map[string]string{"z/3": "changed"})
-			r := run(t.Context(), "put", "-r", src, s.url("there"))
+			r := run(t.Context(), "put", "-r", "-T", src, s.url("there"))
 			if r.status != cli.Failed || !strings.Contains(r.err, "there/a exists and is not a directory") {
 				t.Errorf("put: status %d\n%s", r.status, r.err)
 			}
