@@ -35,7 +35,8 @@ type Dialer struct {
 	// MinDialect and MaxDialect are the lowest and highest dialect offered; zero: SMB202 and SMB311.
 	MinDialect, MaxDialect Dialect
 	// AllowUnsigned sends messages of a session with credentials unsigned unless the server requires signatures. Without it
-	// every message of such a session is signed or encrypted, also where the server does not require that.
+	// every message of such a session is signed or encrypted, also where the server does not require that. The server's last
+	// message of the login must be signed in any case.
 	AllowUnsigned bool
 	// RequireSigning refuses a session that cannot be signed: that of a guest or of the anonymous user. It excludes AllowUnsigned.
 	RequireSigning bool
@@ -46,7 +47,8 @@ type Dialer struct {
 	Names NameMapping
 	// AllowGuest accepts a session as guest, or as the anonymous user, although the Initiator has
 	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
-	// a session is refused with ErrGuest. It is refused in any case where RequireSigning or RequireEncryption is set.
+	// a session is refused with ErrGuest. It is refused in any case where RequireSigning or RequireEncryption is set, and in
+	// place of a lost connection on which the server had checked the credentials.
 	AllowGuest bool
 	// EntryIDs has the entries of a listing report FileStat.FileID, which is zero otherwise. Samba
 	// needs a third more time for such a listing.

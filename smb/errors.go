@@ -30,8 +30,8 @@ var (
 	// ErrProtocol is matched when the server broke the protocol. The connection is closed.
 	ErrProtocol = conn.ErrProtocol
 	// ErrSecurity is matched when a reply was unsigned, unencrypted or wrongly signed although the session
-	// forbids it, or when the server lacks the security that the Dialer requires. The cause is the server, or
-	// an attacker on the path. The connection is closed.
+	// forbids it, when the server accepted a user without having proved that it knows the password, or when it lacks the
+	// security that the Dialer requires. The cause is the server, or an attacker on the path. The connection is closed.
 	ErrSecurity = conn.ErrSecurity
 	// ErrGuest is matched when the server accepted a user with credentials as a guest, or as the anonymous user,
 	// and Dialer.AllowGuest would have allowed that. Such an error matches ErrSecurity too.

@@ -70,6 +70,12 @@ func (e *expiring) expire() {
 	e.expired = true
 }
 
+func (e *expiring) hasExpired() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.expired
+}
+
 func (e *expiring) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	e.dials++
 	return e.Server.DialTCP(ctx, network, addr)
@@ -118,6 +124,40 @@ func TestExpiredSession(t *testing.T) {
 				t.Errorf("%d authentications without the session's protection", e.bare)
 			}
 		})
+	}
+}
+
+// TestExpiredCompound has the server sign the replies to the related requests of a compound wrongly when the session has expired, as
+// Samba 4.17 does.
+func TestExpiredCompound(t *testing.T) {
+	s := protections()["signed/GMAC"]
+	e := newExpiring(s)
+	refuse := s.Hook
+	wrong := 0
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if e.hasExpired() && m.Flags&proto.FlagRelated != 0 {
+			wrong++
+			c.Raw(forgedFrame(proto.Header{
+				Command: m.Command, Status: proto.StatusInvalidParameter, Flags: proto.FlagSigned, Credits: 1, MessageID: m.MessageID,
+				SessionID: m.SessionID, TreeID: m.TreeID,
+			}, errorBody()...))
+			return true
+		}
+		return refuse(c, m)
+	}
+	f, err := scripted(t, e.Server, smb.Dialer{DialFunc: through(t, e.Dial)})
+	must(t, err)
+	for name, op := range map[string]func() error{
+		"Stat":      func() error { _, err := f.Share().Stat("file"); return err },
+		"WriteFile": func() error { return f.Share().WriteFile("file", []byte("data"), 0o666) },
+	} {
+		e.expire()
+		if err := op(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if wrong == 0 || e.dials != 1 {
+		t.Errorf("%d wrong signatures, %d connections", wrong, e.dials)
 	}
 }
 

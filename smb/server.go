@@ -143,6 +143,10 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) 
 	if err != nil {
 		return nil, err
 	}
+	if last, _ := s.current(); last != nil && last.Keyed() && !c.Keyed() {
+		c.Close(errBecameGuest)
+		return nil, errBecameGuest
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -158,6 +162,10 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) 
 	}
 	return c, nil
 }
+
+// errBecameGuest is the error of a login in place of a lost connection. Dialer.AllowGuest holds for the first login: what a program
+// has begun with a server that knew its user's password is not continued without protection.
+var errBecameGuest = fmt.Errorf("%w: the session was protected, and the server now accepts the user as a guest", ErrSecurity)
 
 // previous is the id of the session on the broken connection, which the server with index at then ends at
 // once; zero when there was none, or it was with another server.

@@ -40,7 +40,7 @@ func TestSamba(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer i.Close()
-			d := smb.Dialer{Initiator: i, Pool: tarntest.NewPool(t)}
+			d := smb.Dialer{Initiator: i, Pool: tarntest.NewPool(t), AllowUnsigned: true}
 			s, err := d.Dial(t.Context(), srv.Addr)
 			if err != nil {
 				t.Fatal(err)

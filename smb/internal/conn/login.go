@@ -2,7 +2,9 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/tarn-go/tarn/smb/internal/crypt"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -57,41 +59,54 @@ func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt
 			err = classified(err)
 		} else {
 			session = le.Uint64(cl.Message()[proto.OffsetSessionID:])
-			token, err = auth.Step(ctx, r.Token)
-			if !more && len(r.Token) == 0 && auth.Done() {
-				err = nil
-			}
+			token, err = answer(ctx, auth, r.Token, more)
+		}
+		if err == nil && session == 0 {
+			err = ProtocolError("session without an id") // the replies of such a session would not be compared with it
 		}
 		if err == nil && !more {
 			err = accept(cl, &r, auth, session, preauth)
-			cl.Release()
-			return err
 		}
 		cl.Release()
-		if err != nil {
-			return fmt.Errorf("smb: authentication: %w", err)
+		if err != nil || !more {
+			return err
 		}
 	}
 	return ProtocolError("authentication does not end")
 }
 
-// secure derives the keys of a session that the server has accepted, and verifies the accepting reply.
+// answer passes the server's token in to auth and returns the next one to send. more is what the status of the reply says: the server
+// expects another token. An authentication ends on both sides at once: a server that accepts the user earlier has proved nothing.
+func answer(ctx context.Context, auth *spnego.Client, in []byte, more bool) (out []byte, err error) {
+	out, err = auth.Step(ctx, in)
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, fs.ErrPermission)):
+		return nil, fmt.Errorf("smb: authentication: %w", err) // not by the server's token
+	case err != nil:
+		return nil, &connError{ErrSecurity, fmt.Errorf("authentication: %w", err)}
+	case more && auth.Done():
+		return nil, securityError("the server asks for a token after the last one")
+	case !more && !auth.Done():
+		return nil, securityError("the server accepted the user before the authentication was complete")
+	}
+	return out, nil
+}
+
+// secure derives the keys of a session that the server has accepted, and verifies the accepting reply. Whether or not the session's
+// messages will be signed, that reply must be, in every dialect (3.2.5.3.1 requires it of 3.x, and of 2.x where messages are signed):
+// only its signature shows that the server knows the key, and so the password.
 func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, preauth *crypt.Preauth) error {
 	cfg, a := c.cfg, &c.agreed
 	sec := &security{sessionID: session}
 	a.SessionID, a.Guest, a.Anonymous = session, r.Flags&proto.SessionGuest != 0, r.Flags&proto.SessionNull != 0
 	key := auth.SessionKey()
-	keyed := len(key) > 0 && !a.Guest && !a.Anonymous
-	if !keyed && cfg.RequireKey {
-		return securityError("the server accepted the user as a guest, whose session cannot be protected")
-	}
-	if len(key) > 0 && !keyed && !cfg.AllowGuest {
-		return &connError{ErrSecurity, ErrGuest}
-	}
-	if keyed && !auth.Done() {
-		return securityError("the server ended the authentication early")
-	}
-	if !keyed {
+	if len(key) == 0 || a.Guest || a.Anonymous {
+		switch {
+		case cfg.RequireKey:
+			return securityError("the server accepted the user as a guest, whose session cannot be protected")
+		case len(key) > 0 && !cfg.AllowGuest:
+			return &connError{ErrSecurity, ErrGuest}
+		}
 		a.Anonymous = !a.Guest // some servers do not set the flag
 		c.sec.Store(sec)
 		return nil
@@ -116,8 +131,7 @@ func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Clie
 	}
 	a.SignAll, a.EncryptAll = sec.signAll, sec.encryptAll
 	c.sec.Store(sec)
-	isSigned := proto.Flags(le.Uint32(cl.Message()[proto.OffsetFlags:]))&proto.FlagSigned != 0
-	if !isSigned && (sec.signAll || a.Dialect >= proto.Dialect311) {
+	if proto.Flags(le.Uint32(cl.Message()[proto.OffsetFlags:]))&proto.FlagSigned == 0 {
 		return securityError("unsigned end of SESSION_SETUP")
 	}
 	return cl.verify()

@@ -67,7 +67,10 @@ func (cl *Call) awaitRenewal(ctx context.Context) error {
 				r.epoch.Add(1)
 			}
 			r.mu.Unlock()
-			if err != nil {
+			switch {
+			case errors.Is(err, ErrSecurity):
+				c.fail(err)
+			case err != nil:
 				c.fail(&connError{ErrLost, err})
 			}
 			close(done)
@@ -83,13 +86,13 @@ func (cl *Call) awaitRenewal(ctx context.Context) error {
 }
 
 // sameSession checks the reply that accepts a new authentication on the existing session, whose keys stay the
-// same (3.2.5.3.3).
+// same (3.2.5.3.3): they have verified the reply already.
 func (c *Conn) sameSession(_ *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, _ *crypt.Preauth) error {
 	sec := c.sec.Load()
 	if session != sec.sessionID {
 		return ProtocolError("it authenticated another session")
 	}
-	if sec.signer != nil && (r.Flags&(proto.SessionGuest|proto.SessionNull) != 0 || !auth.Done()) {
+	if sec.signer != nil && (r.Flags&(proto.SessionGuest|proto.SessionNull) != 0 || len(auth.SessionKey()) == 0) {
 		return securityError("the server accepted the user without checking the password")
 	}
 	return nil

@@ -4,6 +4,9 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/crypt"
 )
 
+// Keyed reports whether the session has keys: it is neither a guest's nor the anonymous user's.
+func (c *Conn) Keyed() bool { return c.sec.Load().signer != nil }
+
 // security holds the keys of an authenticated session. It never changes.
 type security struct {
 	sessionID  uint64

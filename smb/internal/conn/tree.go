@@ -20,9 +20,9 @@ type Tree struct {
 // ends meanwhile, the tree is disconnected again.
 func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 	cl := c.newCall(proto.CommandTreeConnect, 0)
-	// With 3.1.1 it is signed on every session that has a key (3.2.4.2.4): this proves that
-	// NEGOTIATE and SESSION_SETUP were not changed in transit.
-	cl.force = c.agreed.Dialect >= proto.Dialect311
+	// It is signed on every session that has a key: required of 3.1.1 (3.2.4.2.4), and in 3.0 the reply says whether the share
+	// must be encrypted.
+	cl.force = c.agreed.Dialect >= proto.Dialect300
 	cl.Undo = disconnectAgain
 	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {

@@ -11,38 +11,42 @@ var le = binary.LittleEndian
 
 // finish waits for the reply to cl and verifies it. When the error is nil the caller reads cl and releases
 // it; otherwise it is released. A refusal by the server is no error here: it is in cl.Status.
+func (cl *Call) finish(ctx context.Context) error {
+	err := cl.await(ctx)
+	if err == nil {
+		if err = cl.verify(); err != nil {
+			cl.Release()
+		}
+	}
+	return err
+}
+
+// await is finish for a reply of which nothing is used: it is not verified.
 //
 // Meanwhile the caller decrypts frames as they come, its own and those of other calls, so that decryption
 // runs in the callers' goroutines.
-func (cl *Call) finish(ctx context.Context) error {
+func (cl *Call) await(ctx context.Context) error {
 	c := cl.c
 	for {
 		select {
 		case <-cl.done:
-			return cl.finished()
 		case buf := <-c.sealedFrames:
 			if err := c.decryptFrame(buf); err != nil {
 				c.fail(classified(err))
 			}
+			continue
 		case <-ctx.Done():
 			if err := cl.abandon(ctx); err != nil {
 				return err
 			}
 			<-cl.done
-			return cl.finished()
 		}
+		err := cl.err
+		if err != nil {
+			cl.Release()
+		}
+		return err
 	}
-}
-
-func (cl *Call) finished() error {
-	err := cl.err
-	if err == nil {
-		err = cl.verify()
-	}
-	if err != nil {
-		cl.Release()
-	}
-	return err
 }
 
 // abandon gives up a registered call and returns the context's error; cl and the memory it borrowed are not
@@ -154,15 +158,20 @@ func (c *Conn) compound(ctx context.Context, compound []Compounded, least protec
 	}
 }
 
-// finishAll waits for all replies of a compound. On error the calls without a reply are released.
+// finishAll waits for all replies of a compound. On error the calls without a reply are released. Of a compound that was refused
+// because the session has expired only the first reply is used: Samba 4.17 signs the others, to related requests, wrongly.
 func finishAll(ctx context.Context, compound []Compounded) error {
 	var failed error
+	finish := (*Call).finish
 	for i, p := range compound {
-		if err := p.Call.finish(ctx); err != nil {
+		err := finish(p.Call, ctx)
+		if err != nil {
 			compound[i].Call = nil
 			if failed == nil {
 				failed = err
 			}
+		} else if i == 0 && p.Call.expired() {
+			finish = (*Call).await
 		}
 	}
 	return failed

@@ -49,23 +49,24 @@ func readOffers(m *Message) (o offers) {
 	return o
 }
 
-// loginNTLM answers m, a SESSION_SETUP of the account's user, and reports whether it was the last. The keys
-// of the session are derived from key.
-func (c *Conn) loginNTLM(m *Message) (key []byte, err error) {
-	at := bytes.Index(m.Body, []byte("NTLMSSP\x00\x03\x00\x00\x00"))
-	if at >= 0 {
-		return c.S.Account.prove(m.Body[at:], c.challenge)
+// ntlmLogin is the login of the account's user.
+type ntlmLogin struct {
+	account   *Account
+	challenge []byte
+}
+
+// NewLogin begins a login by NTLM.
+func (a *Account) NewLogin() Mechanism { return &ntlmLogin{account: a} }
+
+func (*ntlmLogin) OID() string { return oidNTLM }
+
+func (l *ntlmLogin) Accept(body []byte) (token, key []byte, err error) {
+	if at := bytes.Index(body, []byte("NTLMSSP\x00\x03\x00\x00\x00")); at >= 0 {
+		key, err = l.account.prove(body[at:], l.challenge)
+		return nil, key, err
 	}
-	c.session, c.challenge = Session, challenge()
-	state := der(0xa0, []byte{0x0a, 1, 1})
-	mech := der(0xa1, []byte(oidNTLM))
-	token := der(0xa1, der(0x30, state, mech, der(0xa2, der(4, c.challenge))))
-	b := []byte{9, 0, 0, 0, proto.HeaderSize + 8, 0}
-	b = append(le.AppendUint16(b, uint16(len(token))), token...)
-	msg := c.Begin(m, proto.StatusMoreProcessingRequired, len(b))
-	copy(msg[proto.HeaderSize:], b)
-	c.preauth.Update(msg)
-	return nil, c.End(m, len(msg), InClear)
+	l.challenge = challenge()
+	return l.challenge, nil, nil
 }
 
 // prove checks the client's proof (MS-NLMP 3.3.2) and returns the session key.
@@ -105,24 +106,7 @@ func mac(key []byte, parts ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
-const (
-	oidNTLM   = "\x06\x0a\x2b\x06\x01\x04\x01\x82\x37\x02\x02\x0a"
-	oidSPNEGO = "\x06\x06\x2b\x06\x01\x05\x05\x02"
-)
-
-// offer is SPNEGO's first token, with NTLM alone.
-func offer() []byte {
-	list := der(0xa0, der(0x30, []byte(oidNTLM)))
-	return der(0x60, []byte(oidSPNEGO), der(0xa0, der(0x30, list)))
-}
-
-func der(tag byte, parts ...[]byte) []byte {
-	content := bytes.Join(parts, nil)
-	if len(content) < 0x80 {
-		return append([]byte{tag, byte(len(content))}, content...)
-	}
-	return append([]byte{tag, 0x81, byte(len(content))}, content...)
-}
+const oidNTLM = "\x06\x0a\x2b\x06\x01\x04\x01\x82\x37\x02\x02\x0a"
 
 // challenge is NTLM's CHALLENGE_MESSAGE.
 func challenge() []byte {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tarn-go/tarn/smb/internal/crypt"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -68,7 +67,7 @@ func (c *Conn) negotiate(m *Message) error {
 	d := c.dialect()
 	c.offered = offered(m)
 	c.signing, c.answersSigning = c.S.Signing, true
-	if c.S.Account != nil && d == proto.Dialect311 {
+	if c.S.newMechanism() != nil && d == proto.Dialect311 {
 		// A client is answered according to its offers: with CMAC when it offers no signing algorithms.
 		o := readOffers(m)
 		if c.S.Cipher != 0 && !slices.Contains(o.ciphers, c.S.Cipher) {
@@ -102,8 +101,8 @@ func (c *Conn) negotiate(m *Message) error {
 		le.PutUint32(b[i:], size)
 	}
 	le.PutUint16(b[56:], proto.HeaderSize+64)
-	if c.S.Account != nil {
-		token := offer()
+	if x := c.S.newMechanism(); x != nil {
+		token := offer(x.OID())
 		le.PutUint16(b[58:], uint16(len(token)))
 		b = append(b, token...)
 	}
@@ -144,49 +143,6 @@ func offered(m *Message) []byte {
 	list := m.Body[36:]
 	b := slices.Concat(m.Body[8:12], m.Body[12:28], m.Body[4:6], m.Body[2:4])
 	return append(b, list[:min(len(list), 2*int(le.Uint16(m.Body[2:])))]...)
-}
-
-func (c *Conn) login(m *Message) error {
-	key := Key()
-	if c.S.Account != nil {
-		var err error
-		if key, err = c.loginNTLM(m); key == nil || err != nil {
-			return err
-		}
-	}
-	again := c.setUp // the keys stay the same (3.3.5.5.3)
-	c.session, c.setUp = Session, true
-	flags := proto.SessionFlags(0)
-	if c.S.Guest {
-		flags = proto.SessionGuest
-	} else if !again {
-		keys := crypt.DeriveKeys(c.dialect(), c.S.Cipher, key, &c.preauth)
-		signing := c.signing
-		switch d := c.dialect(); {
-		case d < proto.Dialect300:
-			signing = proto.SigningHMACSHA256
-		case d < proto.Dialect311:
-			signing = proto.SigningAESCMAC
-		}
-		var err error
-		if c.signer, err = crypt.NewSigner(signing, keys.Signing); err != nil {
-			return err
-		}
-		if c.S.Cipher != 0 { // the server's directions are the client's reversed
-			if c.sealer, err = crypt.NewSealer(c.S.Cipher, keys.Decrypt); err != nil {
-				return err
-			}
-			if c.opener, err = crypt.NewOpener(c.S.Cipher, keys.Encrypt); err != nil {
-				return err
-			}
-		}
-		if c.S.Sealed {
-			flags |= proto.SessionEncrypt
-		}
-	}
-	token := []byte{0xa1, 7, 0x30, 5, 0xa0, 3, 0x0a, 1, 0} // SPNEGO: accept-completed
-	b := append([]byte{9, 0, byte(flags), 0, proto.HeaderSize + 8, 0, byte(len(token)), 0}, token...)
-	return c.Reply(m, 0, b, AsAsked)
 }
 
 // errValidate ends a connection whose client sent another NEGOTIATE than the server received (3.3.5.15.12).

@@ -30,6 +30,11 @@ type Server struct {
 	Capabilities proto.Capabilities
 	// Account is the user who may log in, with NTLM; nil: every client, with the context of Start.
 	Account *Account
+	// NewMechanism begins a login; nil: by NTLM if Account is set.
+	NewMechanism func() Mechanism
+	// Answer may change the answer to the SESSION_SETUP number step, from 0, of one login. If it is set, the login of a client that
+	// the mechanism refuses goes on, without a key.
+	Answer func(c *Conn, step int, a *Answer)
 	// Unfilled answers a READ with undefined content, for benchmarks of the client.
 	Unfilled bool
 	// Grant says how many credits to grant; nil: as many as requested.
@@ -71,9 +76,10 @@ type Conn struct {
 	in, out []byte
 
 	signing        proto.SigningAlgorithm
-	answersSigning bool   // the client asked which one
-	challenge      []byte // of NTLM
-	Written        int64  // bytes of WRITE received
+	answersSigning bool      // the client asked which one
+	mechanism      Mechanism // of the login in progress
+	step           int       // of the login in progress
+	Written        int64     // bytes of WRITE received
 }
 
 // Session is the session id of every session.

@@ -47,6 +47,7 @@ type Client struct {
 	list    []byte
 	started bool
 	micSent bool
+	micDue  bool // the server has asked for signatures of the list, and so has to send its own
 	done    bool
 }
 
@@ -77,8 +78,8 @@ func (c *Client) Step(ctx context.Context, in []byte) ([]byte, error) {
 		return c.start(ctx, in)
 	case len(in) == 0:
 		// some servers end with an empty token, in particular for a guest
-		if !c.mech.Done() {
-			return nil, fmt.Errorf("%w: empty before the mechanism is done", ErrToken)
+		if !c.mech.Done() || c.micDue {
+			return nil, fmt.Errorf("%w: empty before the negotiation is done", ErrToken)
 		}
 		c.done = true
 		return nil, nil
@@ -122,13 +123,14 @@ func (c *Client) advance(ctx context.Context, r response) ([]byte, error) {
 	var token []byte
 	var err error
 	if len(r.token) > 0 || !c.mech.Done() {
-		if c.mech.Done() && r.state == acceptCompleted {
-			// a last token that the mechanism does not need, as Kerberos without mutual authentication may
-			// get; an error in it is ignored
-		} else if token, err = c.mech.Step(ctx, r.token); err != nil {
+		if c.mech.Done() {
+			return nil, fmt.Errorf("%w: one after the mechanism's last", ErrToken)
+		}
+		if token, err = c.mech.Step(ctx, r.token); err != nil {
 			return nil, err
 		}
 	}
+	c.micDue = c.micDue || r.state == requestMIC
 	if len(r.mic) > 0 {
 		if !c.mech.Done() {
 			return nil, fmt.Errorf("%w: signed before there is a key", ErrToken)
@@ -136,10 +138,14 @@ func (c *Client) advance(ctx context.Context, r response) ([]byte, error) {
 		if err := c.mech.VerifyMIC(c.list, r.mic); err != nil {
 			return nil, err
 		}
+		c.micDue = false
 	}
 	if r.state == acceptCompleted {
 		if !c.mech.Done() || len(token) > 0 {
 			return nil, fmt.Errorf("%w: accepted before the mechanism is done", ErrToken)
+		}
+		if c.micDue {
+			return nil, fmt.Errorf("%w: accepted without the signature that it asked for", ErrToken)
 		}
 		c.done = true
 		return nil, nil
