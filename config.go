@@ -3,7 +3,6 @@ package tarn
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -27,25 +26,6 @@ const (
 	ZeroNever  ZeroPolicy = iota // contents are undefined after Get
 	ZeroOnGet                    // the bytes that Get returns or GrowTail and GrowHead add are zero
 	ZeroOnFree                   // a slab is cleared when its last reference is freed, for secrets
-)
-
-// CollectPolicy says what a pool does in an idle process. Go's runtime collects no garbage for two minutes in a
-// process that allocates nothing, and gives little memory back to the system, so that a process
-// would keep the size that a burst of traffic gave it.
-type CollectPolicy int
-
-const (
-	// CollectWhenIdle calls debug.FreeOSMemory, on a goroutine of its own, when the process has run no collection
-	// and allocated next to nothing for four seconds. It calls it only if the heap's memory has grown by a quarter,
-	// and by at least 4 MiB, since the last call; memory that the pool has given up counts as growth. The calls take
-	// at most a hundredth of the time: a process with gigabytes of live memory, which takes a second to collect,
-	// waits for at least a hundred seconds between them. If single processors keep idle slabs of 64 KiB or more
-	// to themselves, of a size that was neither taken nor freed for four seconds, two collections come before the
-	// call, and the pool gives these slabs up. A timer starts this; it runs while the pool has idle slabs and for a
-	// minute after, and the next slab that is made starts it again.
-	CollectWhenIdle CollectPolicy = iota
-	// CollectNever leaves collections to the runtime.
-	CollectNever
 )
 
 // RecordPolicy says whether a pool samples the sizes it is asked for (see Pool.Histogram).
@@ -95,9 +75,6 @@ func (l CheckLevel) String() string {
 	}
 }
 
-// LogValue logs what String says.
-func (l CheckLevel) LogValue() slog.Value { return slog.StringValue(l.String()) }
-
 // PoolConfig configures a pool. The zero value takes all defaults.
 type PoolConfig struct {
 	// Name labels the pool in Stats, on the debug page and in metrics.
@@ -113,8 +90,6 @@ type PoolConfig struct {
 	// given up at a collection that finds the process within a tenth of its memory limit
 	// (GOMEMLIMIT).
 	Retain int64
-	// Collect says whether the pool runs a garbage collection when the process becomes idle.
-	Collect CollectPolicy
 	// Budget bounds, in bytes of slabs, what is in use, for Acquire; 0 means no bound.
 	Budget int64
 	// HighWater and LowWater are bytes in use: OnWatermark is called once when use rises to
@@ -178,8 +153,6 @@ func (c PoolConfig) complete() (PoolConfig, error) {
 		return c, fmt.Errorf("%w: HighWater without OnWatermark has no effect", ErrConfig)
 	case c.Zero < ZeroNever || c.Zero > ZeroOnFree:
 		return c, fmt.Errorf("%w: no ZeroPolicy %d", ErrConfig, c.Zero)
-	case c.Collect < CollectWhenIdle || c.Collect > CollectNever:
-		return c, fmt.Errorf("%w: no CollectPolicy %d", ErrConfig, c.Collect)
 	case c.Check < CheckDefault || c.Check > CheckGuard:
 		return c, fmt.Errorf("%w: no CheckLevel %d", ErrConfig, c.Check)
 	case c.Record < RecordOn || c.Record > RecordOff:

@@ -2,7 +2,6 @@ package tarn
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 )
 
@@ -37,9 +36,6 @@ func (k MisuseKind) String() string {
 		return fmt.Sprintf("misuse %d", int(k))
 	}
 }
-
-// LogValue logs what String says.
-func (k MisuseKind) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Misuse says what was done to which buffer. Calls panic with a *Misuse of the kinds UseAfterFree and DoubleFree; the other kinds
 // have no caller to panic in. PoolConfig.Report receives all of them. The stacks are empty where checks did not track the buffer.

@@ -36,8 +36,7 @@ func NewPool(config PoolConfig) (*Pool, error) {
 	p := &Pool{config: config, reporter: reporter{report: config.Report}}
 	engine := slab.Config{
 		Owner: p, Classes: config.Classes, Retain: config.Retain, Zero: slab.ZeroPolicy(config.Zero),
-		Collect: slab.CollectPolicy(config.Collect),
-		Fault:   p.misuse, Report: p.report,
+		Fault: p.misuse, Report: p.report,
 	}
 	if config.Record == RecordOn {
 		p.recorder = new(record.Recorder)

@@ -22,9 +22,6 @@ type class struct {
 	depot *Depot
 	tally
 
-	emptying atomic.Bool // what the sync.Pool drops is given up; see empty
-	served   uint64      // of gets and frees, at the last call of isUnused; only the timer uses it
-
 	mu    sync.Mutex
 	shelf []*Slab              // idle slabs that are not in the sync.Pool, longest idle first
 	young []*Slab              // retained slabs that were idle at each garbage collection that they saw

@@ -32,21 +32,12 @@ const (
 	PoisonTracked
 )
 
-// CollectPolicy says whether the trim timer runs a garbage collection in an idle process.
-type CollectPolicy int
-
-const (
-	CollectWhenIdle CollectPolicy = iota
-	CollectNever
-)
-
 // Config configures a Depot. It has been validated: Classes are a ladder, figures are not negative.
 type Config struct {
 	Owner   any // what Slab.Owner returns
 	Classes []int
 	Retain  int64 // bytes
 	Zero    ZeroPolicy
-	Collect CollectPolicy
 
 	Recorder    *record.Recorder // nil records nothing
 	RecordEvery int
@@ -81,13 +72,9 @@ type Depot struct {
 	cycle    atomic.Uint64 // garbage collections seen
 	period   atomic.Uint64 // periods of the trim timer
 	trimming atomic.Bool   // the timer runs
-	age      atomic.Uint64 // garbage collections that count for the shelves; see nextAge
-
-	uncounted atomic.Int64 // garbage collections to come that do not
 
 	// Used only by the timer, whose runs do not overlap.
-	process process
-	quiet   int // how many periods nothing was idle
+	quiet int // how many periods nothing was idle
 
 	loans    atomic.Uint64
 	oversize tally // slabs above the largest class

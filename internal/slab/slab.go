@@ -11,7 +11,7 @@ import (
 // Slab is a piece of memory and its state word, which counts the references. Its plain fields are
 // written by its one owner: between Get and handing the reference out, or after the last Free, never in
 // between. Get, Bytes and Free of an ordinary buffer touch only its first cache line, and so does its class's shelf,
-// except for atAge and atPeriod; see layout.go.
+// except for atCycle and atPeriod; see layout.go.
 type Slab struct {
 	state    uint64 // see state.go; first, where 32-bit platforms have it aligned; atomic except for internal/publish
 	class    *class // nil when oversize or foreign
@@ -20,11 +20,11 @@ type Slab struct {
 	first    uint32  // the generation it was made in
 	pending  pending // work for the last Free, besides putting it back
 	retained bool    // its size is reserved from Retain, and it goes back to its class
-	shelved  bool    // it is on its class's shelf, since atAge and atPeriod
+	shelved  bool    // it is on its class's shelf, since atCycle and atPeriod
 
 	bump      atomic.Uint64 // of an arena's chunk; see Arena
 	chunkKey  Key           // of an arena's chunk: the key before its first reference; see Arena
-	atAge     uint64        // a garbage collection, of those that count for the shelves
+	atCycle   uint64        // a garbage collection, of those that count for the shelves
 	atPeriod  uint64        // a period of the trim timer
 	finalized bool          // it is among the old ones of its class, and has a finalizer
 	foreign   bool          // its memory was wrapped
@@ -91,10 +91,10 @@ func (s *Slab) cycles(state uint64) uint64 {
 }
 
 // collected runs when the garbage collector found the slab unreachable: dropped by the sync.Pool, and
-// then it is shelved for a while unless its class is being emptied, or leaked.
+// then it is shelved for a while, or leaked.
 func (s *Slab) collected() {
 	st := atomic.LoadUint64(&s.state)
-	if s.retained && count(st) == 0 && !s.class.emptying.Load() {
+	if s.retained && count(st) == 0 {
 		s.class.recover(s)
 		return
 	}

@@ -56,7 +56,7 @@ func Source(t testing.TB) debug.Source {
 	t.Helper()
 	percent := rtdebug.SetGCPercent(-1)
 	t.Cleanup(func() { rtdebug.SetGCPercent(percent) })
-	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "parity", Classes: []int{4096, 65536}, Check: tarn.CheckAll, Collect: tarn.CollectNever})
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "parity", Classes: []int{4096, 65536}, Check: tarn.CheckAll})
 	if err != nil {
 		t.Fatal(err)
 	}
