@@ -157,6 +157,7 @@ var imports = map[string][]string{
 	"smb/gosmb2":              {"smb"},
 	"smb/internal/conn":       {".", "wire"},
 	"smb/internal/directtcp":  {"wire"},
+	"smb/internal/logintest":  {"smb", "tarntest"},
 	"smb/krb5":                {"smb"},
 	"smb/krb5/gosmb2":         {"smb", "smb/gosmb2", "smb/krb5"},
 	"smb/sddl":                {},

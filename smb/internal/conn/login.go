@@ -59,7 +59,7 @@ func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt
 			err = classified(err)
 		} else {
 			session = le.Uint64(cl.Message()[proto.OffsetSessionID:])
-			token, err = answer(ctx, auth, r.Token, more)
+			token, err = answer(ctx, auth, r.Token, cl.Status)
 		}
 		if err == nil && session == 0 {
 			err = ProtocolError("session without an id") // the replies of such a session would not be compared with it
@@ -75,9 +75,10 @@ func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt
 	return ProtocolError("authentication does not end")
 }
 
-// answer passes the server's token in to auth and returns the next one to send. more is what the status of the reply says: the server
-// expects another token. An authentication ends on both sides at once: a server that accepts the user earlier has proved nothing.
-func answer(ctx context.Context, auth *spnego.Client, in []byte, more bool) (out []byte, err error) {
+// answer passes the server's token in to auth and returns the next one to send, if the reply's status says that the server expects
+// another. An authentication ends on both sides at once: a server that accepts the user earlier has proved nothing.
+func answer(ctx context.Context, auth *spnego.Client, in []byte, status proto.Status) (out []byte, err error) {
+	more := status == proto.StatusMoreProcessingRequired
 	out, err = auth.Step(ctx, in)
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, fs.ErrPermission)):
