@@ -28,6 +28,7 @@ type clientConn struct {
 	announced bool                  // an http.Transport has called GetConn for its first request; under group.mu
 	used      atomic.Bool           // a request has been sent on it
 	readied   atomic.Bool           // ready is closed
+	permitted atomic.Bool           // the server's SETTINGS have permitted streams
 	closing   atomic.Bool           // this side has begun to end the connection
 	failure   atomic.Pointer[error] // see earlyFailure
 	timer     *time.Timer           // for IdleConnTimeout; nil: none
@@ -180,14 +181,19 @@ func (c *clientConn) OnStreamFault(err *h2.StreamError) {
 }
 
 // OnSettings marks the connection ready.
-func (c *clientConn) OnSettings(*h2.Conn) {
+func (c *clientConn) OnSettings(h *h2.Conn) {
+	c.OnStreamLimit(h)
 	c.readyNow()
-	c.stateChanged()
 }
 
 // OnStreamLimit informs the connection's owner that the server permits more or fewer
 // streams.
-func (c *clientConn) OnStreamLimit(*h2.Conn) { c.stateChanged() }
+func (c *clientConn) OnStreamLimit(h *h2.Conn) {
+	if h.StreamLimit() > 0 {
+		c.permitted.Store(true)
+	}
+	c.stateChanged()
+}
 
 // OnGoAway takes the connection out of use for further requests.
 func (c *clientConn) OnGoAway(_ *h2.Conn, away *h2.GoAwayError) {

@@ -190,11 +190,15 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 		g.mu.Lock()
 	}
 	defer g.mu.Unlock()
-	if c := g.usable(); c != nil {
+	c := g.usable()
+	if c == nil && !g.mayDial() {
+		c = g.waitable()
+	}
+	if c != nil {
 		go nc.Close() // several requests have dialled at once
 		return &adopted{g: g, c: c}
 	}
-	c := g.add(nc)
+	c = g.add(nc)
 	c.announced = true
 	return &adopted{g: g, c: c}
 }
@@ -254,6 +258,30 @@ func (g *group) usable() *clientConn {
 	return nil
 }
 
+// mayDial reports whether another connection may be made while none is usable. It ends those that their server has finished with: it
+// permits no stream any more, and none is open. g.mu is held.
+func (g *group) mayDial() bool {
+	g.conns = slices.DeleteFunc(g.conns, func(c *clientConn) bool {
+		over := c.permitted.Load() && c.h2.StreamLimit() == 0 && c.h2.Streams() == 0
+		if over {
+			c.shutdown()
+		}
+		return over
+	})
+	if len(g.conns) == 0 {
+		return true
+	}
+	if g.pool.strict || g.pool.maxConns > 0 && len(g.conns)+g.dials >= g.pool.maxConns && g.dial == nil {
+		return false
+	}
+	for _, c := range g.conns {
+		if c.readied.Load() && !c.permitted.Load() {
+			return false // another would permit no stream, either
+		}
+	}
+	return true
+}
+
 // waitable returns a connection whose limit on streams can be waited for: the one with
 // the fewest; nil: none. g.mu is held.
 func (g *group) waitable() *clientConn {
@@ -281,7 +309,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 	for {
 		g.mu.Lock()
 		c := g.usable()
-		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns)+g.dials >= g.pool.maxConns && g.dial == nil) {
+		if c == nil && !g.mayDial() {
 			c = g.waitable()
 			wait = c != nil
 		}

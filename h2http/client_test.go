@@ -64,6 +64,7 @@ func ownTransport(t testing.TB, s *clientSetup) http.RoundTripper {
 		MaxResponseHeaderBytes: s.tr.MaxResponseHeaderBytes,
 		DisableCompression:     s.tr.DisableCompression,
 		DisableKeepAlives:      s.tr.DisableKeepAlives,
+		MaxConnsPerHost:        s.tr.MaxConnsPerHost,
 		HTTP2:                  s.tr.HTTP2,
 		Config:                 h2http.Config{Pool: drainedPool(t)},
 	}

@@ -343,6 +343,7 @@ func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
 			continueTimeout: tr.ExpectContinueTimeout,
 			plainResponses:  tr.DisableCompression,
 			singleUse:       tr.DisableKeepAlives,
+			maxConns:        tr.MaxConnsPerHost,
 		}
 	}
 	pool, err := newClientPool(settings())
