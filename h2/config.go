@@ -80,6 +80,11 @@ type Config struct {
 	FieldBlanks Permission
 	// Keepalive sends PINGs on a quiet connection.
 	Keepalive Keepalive
+	// ProbeResets permits a client to ask, by a PING, whether the peer still answers when it resets a stream since whose
+	// request nothing has come. Such streams, at most 1,000, count against the peer's limit on streams until something
+	// comes, so that a connection whose peer is gone takes no more of them. There is one such PING at a time; a second one
+	// before the next HEADERS, which gRPC's servers would count as abuse, is sent when the connection takes no more streams.
+	ProbeResets Permission
 	// Policy bounds the peer's PINGs (servers).
 	Policy PingPolicy
 	// Log, if not nil, receives a record for each connection that ends because the peer

@@ -166,15 +166,15 @@ func (c *Conn) Unusable() error {
 	return c.openable()
 }
 
-// StreamLimit returns how many streams a client may have open at a time; 0 when none can
-// be opened any more.
+// StreamLimit returns how many streams a client may have open at a time, without those that count because of
+// Config.ProbeResets; 0 when none can be opened now, or any more.
 func (c *Conn) StreamLimit() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.openable() != nil {
+	if c.openable() != nil || c.pings.doubtful >= mostDoubtful {
 		return 0
 	}
-	return c.send.maxStreams
+	return c.send.maxStreams - c.pings.doubtful
 }
 
 // Windows returns how many bytes of DATA the peer may send on the connection now, and how
@@ -190,5 +190,5 @@ func (c *Conn) Windows() (local, remote int64) {
 func (c *Conn) CanOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.side == client && c.life == alive && c.err == nil && c.opened+len(c.send.openers) < c.send.maxStreams
+	return c.side == client && c.life == alive && c.err == nil && c.opened+len(c.send.openers) < c.send.maxStreams && c.pings.doubtful < mostDoubtful
 }

@@ -15,7 +15,8 @@ type InformationalHandler interface {
 // LimitHandler is a client's Handler that is informed how many streams it may open.
 type LimitHandler interface {
 	// OnStreamLimit is called when [Conn.StreamLimit] has changed because of the peer's
-	// SETTINGS. It is called like the methods of Handler.
+	// SETTINGS, or has grown because something has come (Config.ProbeResets). It is called
+	// like the methods of Handler.
 	OnStreamLimit(c *Conn)
 }
 

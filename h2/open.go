@@ -113,7 +113,7 @@ func (c *Conn) room(ahead int) error {
 		return err
 	}
 	switch {
-	case c.opened+ahead >= c.send.maxStreams:
+	case c.opened+ahead >= c.send.maxStreams || c.pings.doubtful >= mostDoubtful:
 		return ErrStreamLimit
 	case c.queued() >= c.send.fillTo:
 		return ErrWouldBlock

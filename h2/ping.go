@@ -15,11 +15,18 @@ type pings struct {
 	timer    *time.Timer              // keepalive's; nil: off
 	sent     instant                  // when keepalive asked; 0: nothing asked
 	received atomic.Int64             // the instant at which something came last
+
+	// With Config.ProbeResets:
+	heard    uint32 // something has come since all streams below this one were opened
+	doubtful int    // streams that were reset since something came; they count as open
+	probing  bool   // resetPing is not answered
+	probed   bool   // it was answered, and no HEADERS has come since
 }
 
 var (
 	goAwayPing = [8]byte{'g', 'o', 'a', 'w', 'a', 'y'}                   // between a server's two GOAWAYs
 	alivePing  = [8]byte{'a', 'l', 'i', 'v', 'e', '?'}                   // keepalive's
+	resetPing  = [8]byte{'r', 'e', 's', 'e', 't', '?'}                   // of Config.ProbeResets
 	pingFirst  = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
 )
 
@@ -69,12 +76,48 @@ func (c *Conn) pong(data [8]byte) (asked bool) {
 		c.in.leaving = true
 		return asked
 	}
+	if data == resetPing && c.pings.probing {
+		c.pings.probing, c.pings.probed = false, true
+	}
 	key := binary.BigEndian.Uint64(data[:])
 	if back := c.pings.wait[key]; back != nil {
 		delete(c.pings.wait, key)
 		close(back)
 	}
 	return asked
+}
+
+// mostDoubtful bounds the streams that were reset and of which the peer may know nothing, where it permits more. net/http has
+// the same bound.
+const mostDoubtful = 1000
+
+// doubt is called when this side is about to reset s, which counts as open. If the peer may be gone, s goes on counting, so that
+// the requests of a dead connection, each given up in time, fill it. c.mu is held.
+func (c *Conn) doubt(s *Stream) {
+	p := &c.pings
+	if c.cfg.ProbeResets == Deny || s.id < p.heard || c.openable() != nil {
+		return
+	}
+	p.doubtful++
+	c.opened++
+	full := c.opened > c.send.maxStreams || p.doubtful >= mostDoubtful // s counts twice until it is closed
+	if !p.probing && (!p.probed || full) {
+		p.probing = true
+		c.putPing(0, resetPing)
+	}
+}
+
+// noteHeard is called when frames have come. It reports whether there is room for more streams than before. c.mu is held.
+func (c *Conn) noteHeard() (more bool) {
+	p := &c.pings
+	p.heard = c.nextID
+	if p.doubtful == 0 {
+		return false
+	}
+	c.opened -= p.doubtful
+	p.doubtful = 0
+	c.wakeOpeners()
+	return true
 }
 
 // dropPings ends every Ping that waits for an answer. c.mu is held.

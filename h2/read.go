@@ -215,6 +215,7 @@ func (c *Conn) pause() {
 	c.in.busy = false
 	c.mu.Lock()
 	c.recv.handling = false
+	more := c.noteHeard()
 	c.setCurrent(nil)
 	if c.side == client && c.queued() <= fewReplies {
 		c.kickReplies()
@@ -223,11 +224,21 @@ func (c *Conn) pause() {
 	}
 	streams := c.opened
 	c.mu.Unlock()
+	if more {
+		c.limitChanged()
+	}
 	if c.batch != nil {
 		c.batch.OnBatchEnd()
 	}
 	if c.cfg.ReadModeration == Permit {
 		c.moderate(streams)
+	}
+}
+
+// limitChanged tells a client's Handler that StreamLimit has changed. c.mu is not held.
+func (c *Conn) limitChanged() {
+	if h, ok := c.h.(LimitHandler); ok {
+		h.OnStreamLimit(c)
 	}
 }
 
@@ -291,8 +302,12 @@ func (c *Conn) pauseInFrame() {
 	c.in.busy = false
 	c.mu.Lock()
 	c.recv.handling = false
+	more := c.noteHeard()
 	c.kickNow()
 	c.mu.Unlock()
+	if more {
+		c.limitChanged()
+	}
 	if c.batch != nil {
 		c.batch.OnBatchEnd()
 	}

@@ -229,6 +229,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		c.in.truncate()
 	}
 	c.lock()
+	c.pings.probed = false
 	s := c.stream(f.id)
 	var err error
 	fresh := false

@@ -36,8 +36,8 @@ func (c *Conn) onSettings(f frame) error {
 	if first && c.events != nil {
 		c.events.OnSettings(c)
 	}
-	if h, ok := c.h.(LimitHandler); ok && limited {
-		h.OnStreamLimit(c)
+	if limited {
+		c.limitChanged()
 	}
 	_, err = c.in.r.Discard(f.length)
 	return err

@@ -141,6 +141,9 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 		if ev != sendReset || c.err == nil { // otherwise the connection's end is what the peer sees
 			c.putReset(s.id, code)
 		}
+		if ev == sendReset && c.side == client {
+			c.doubt(s)
+		}
 		c.remember(s.id, resetStream)
 	}
 	c.streams.remove(s)
