@@ -109,9 +109,10 @@ func unmarshal(pool *tarn.Pool, codec message.Codec, m message.Message, v any) e
 	return codec.Unmarshal(pool, &other, v)
 }
 
-// count holds the code and the texts of the errors for a wrong number of messages, in grpc-go's words.
+// count holds the codes of the errors for a wrong number of messages and for malformed ones, and texts in grpc-go's words.
 type count struct {
 	code       codes.Code
+	malformed  codes.Code
 	none, many string
 }
 
@@ -123,11 +124,11 @@ func (n count) in(code codes.Code) count {
 
 var (
 	requestCount = count{
-		code: codes.Internal,
+		code: codes.Internal, malformed: codes.Internal,
 		none: "cardinality violation: received no request message from non-client-streaming RPC",
 		many: "cardinality violation: received multiple request messages for non-client-streaming RPC"}
 	responseCount = count{
-		code: codes.Internal,
+		code: codes.Internal, malformed: codes.Internal,
 		none: "cardinality violation: received no response message from non-server-streaming RPC",
 		many: "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message"}
 )
@@ -140,7 +141,7 @@ func (r *received) status(limit int, n count) error {
 	case errors.Is(r.err, context.Canceled), errors.Is(r.err, context.DeadlineExceeded):
 		return status.FromContextError(r.err).Err()
 	case errors.Is(r.err, message.ErrTruncated):
-		return status.Error(codes.Internal, "unexpected EOF: "+r.err.Error())
+		return status.Error(n.malformed, "unexpected EOF: "+r.err.Error())
 	case errors.Is(r.err, errNoMessage):
 		return status.Error(n.code, n.none)
 	case errors.Is(r.err, errTwoMessages):

@@ -14,6 +14,7 @@ type responseMetadata struct {
 	header     metadata.MD
 	trailer    metadata.MD
 	sentHeader bool
+	sealed     bool // SendHeader has been called for a header that is sent later
 	released   bool // the handler has returned: nothing more is sent
 }
 
@@ -28,7 +29,7 @@ func (r *responseMetadata) SetHeader(md metadata.MD) error {
 	}
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
-	if r.sentHeader || r.released {
+	if r.sentHeader || r.sealed || r.released {
 		return errHeaderSent
 	}
 	r.header = metadata.Join(r.header, md)
@@ -59,7 +60,7 @@ func (r *responseMetadata) lastHeader(md metadata.MD) error {
 	switch {
 	case r.released:
 		return errCallOver
-	case r.sentHeader:
+	case r.sentHeader, r.sealed:
 		return errHeaderSent
 	}
 	if len(md) > 0 {

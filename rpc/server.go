@@ -53,8 +53,8 @@ type Server struct {
 	serving   bool
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
-	raw       map[net.Conn]struct{} // accepted, not yet set up
-	calls     []*webCall            // that ServeHTTP is serving, each at its place
+	raw       map[*accepted]struct{} // accepted, not yet set up
+	calls     []*webCall             // that ServeHTTP is serving, each at its place
 	stopping  stopping
 	loops     sync.WaitGroup // Serve calls and connections
 	handlers  sync.WaitGroup // running handlers
@@ -114,7 +114,7 @@ func NewServer(opts ...ServerOption) *Server {
 		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
 		methods: make(map[string]*method), services: make(map[string]*service),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
-		raw: make(map[net.Conn]struct{}), quit: make(chan struct{}),
+		raw: make(map[*accepted]struct{}), quit: make(chan struct{}),
 	}
 	s.fieldsReader = fields.ReaderOf(s)
 	s.acceptsField = []string{s.accepts}
@@ -210,8 +210,8 @@ func (s *Server) accept(lis net.Listener) error {
 		nc, err := lis.Accept()
 		if err == nil {
 			delay = 0
-			if s.admit(nc) {
-				go s.serveConn(nc)
+			if a := (&accepted{nc}); s.admit(a) {
+				go s.serveConn(a)
 			}
 			continue
 		}
@@ -235,8 +235,11 @@ func (s *Server) state() stopping {
 	return s.stopping
 }
 
+// accepted is a connection of a listener, whose own type may not be comparable.
+type accepted struct{ net.Conn }
+
 // admit adds nc to the connections, or closes it when the server is stopping.
-func (s *Server) admit(nc net.Conn) bool {
+func (s *Server) admit(nc *accepted) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping != running {
@@ -249,13 +252,17 @@ func (s *Server) admit(nc net.Conn) bool {
 }
 
 // serveConn sets up one connection. When the connection has ended it calls loops.Done.
-func (s *Server) serveConn(nc net.Conn) {
-	in, err := s.greet(nc)
+func (s *Server) serveConn(nc *accepted) {
+	in, err := s.greet(nc.Conn)
 	if err == nil && in.http1 {
 		s.mu.Lock()
 		delete(s.raw, nc)
 		s.mu.Unlock()
-		s.loops.Done()
+		if len(s.opts.stats) == 0 {
+			s.loops.Done()
+		} else {
+			defer s.loops.Done()
+		}
 		s.web.serve(in.Conn)
 		return
 	}

@@ -72,10 +72,8 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	if err == nil {
 		c.conn.entity.MessageSent()
 	}
-	if len(c.conn.srv.opts.stats) > 0 {
-		if err == nil {
-			c.statsOutPayload(reply, info)
-		}
+	if err == nil && len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutPayload(reply, info)
 		c.statsOutTrailer()
 	}
 	if err == nil {

@@ -104,8 +104,7 @@ func (c *serverCall) writeStatus(st *status.Status) *status.Status {
 	}
 	st = c.putStatus(&out, st)
 	// A failure means that the stream has ended already.
-	_ = c.st.Write(nil, &out)
-	if len(c.conn.srv.opts.stats) > 0 {
+	if err := c.st.Write(nil, &out); err == nil && len(c.conn.srv.opts.stats) > 0 {
 		c.statsOutTrailer()
 	}
 	return st

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -11,19 +12,21 @@ import (
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/stats"
 )
 
 // webPort serves the other protocols on the port on which Serve serves gRPC: HTTP/2 streams whose content
 // type is not gRPC's, and HTTP/1.1 connections, are passed to ServeHTTP.
 type webPort struct {
 	streams *h2http.Streams
+	stats   []stats.Handler
 	http1   http.Server
 	others  handed
 }
 
 func newWebPort(s *Server) *webPort {
-	w := &webPort{others: handed{conns: make(chan net.Conn), closed: make(chan struct{})}}
-	w.http1.Handler = s
+	w := &webPort{stats: s.opts.stats, others: handed{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	w.http1.Handler, w.http1.ConnContext = s, contextOf
 	w.http1.ReadHeaderTimeout = s.opts.connTimeout
 	w.http1.MaxHeaderBytes = s.opts.maxHeaderList
 	w.http1.IdleTimeout = s.opts.keepalive.MaxConnectionIdle
@@ -31,12 +34,74 @@ func newWebPort(s *Server) *webPort {
 	return w
 }
 
-// serve passes an HTTP/1.1 connection to net/http, which closes it.
+// serve passes an HTTP/1.1 connection to net/http, which closes it. With statistics handlers it returns when the connection has ended.
 func (w *webPort) serve(nc net.Conn) {
 	w.others.once.Do(func() { go w.http1.Serve(&w.others) })
+	handlers := w.stats
+	var t *tagged
+	if len(handlers) > 0 {
+		t = &tagged{Conn: nc, ctx: context.WithValue(context.Background(), http.ServerContextKey, &w.http1), closed: make(chan struct{})}
+		for _, h := range handlers {
+			t.ctx = h.TagConn(t.ctx, &stats.ConnTagInfo{RemoteAddr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr()})
+			h.HandleConn(t.ctx, &stats.ConnBegin{})
+		}
+		nc = t
+		if c, ok := t.Conn.(*tlsConn); ok {
+			nc = taggedTLS{t, c}
+		}
+	}
 	if !w.others.hand(nc) {
 		nc.Close()
 	}
+	if t == nil {
+		return
+	}
+	<-t.closed
+	for _, h := range handlers {
+		h.HandleConn(t.ctx, &stats.ConnEnd{})
+	}
+}
+
+// tagged is an HTTP/1.1 connection of a server with statistics handlers.
+type tagged struct {
+	net.Conn
+	ctx    context.Context // of the handlers' TagConn, parent of the requests' contexts
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Close closes the connection, and closed the first time.
+func (c *tagged) Close() error {
+	defer c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// CloseWrite closes the writing half, which net/http does before it closes a connection of which it has not read everything.
+func (c *tagged) CloseWrite() error {
+	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// taggedTLS is one over TLS, which net/http recognises by its ConnectionState.
+type taggedTLS struct {
+	*tagged
+	tls *tlsConn
+}
+
+// ConnectionState is called by net/http.
+func (c taggedTLS) ConnectionState() tls.ConnectionState { return c.tls.state }
+
+// contextOf is the parent of the contexts of a connection's requests.
+func contextOf(ctx context.Context, nc net.Conn) context.Context {
+	switch c := nc.(type) {
+	case *tagged:
+		return c.ctx
+	case taggedTLS:
+		return c.ctx
+	}
+	return ctx
 }
 
 // handed is a listener whose Accept returns connections that have been accepted already.

@@ -38,6 +38,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if no := c.open(); no != nil {
 		c.refuse(no)
+		if no.unregistered {
+			statsWebUnregistered(c)
+		}
 		return
 	}
 	c.serve()
@@ -76,6 +79,8 @@ type webRefusal struct {
 	httpStatus int
 	header     http.Header // more response fields; nil: none
 	st         *status.Status
+	// unregistered: of a method that no service has, which is reported to statistics handlers
+	unregistered bool
 }
 
 // webProtocol encodes a response in one protocol. Its methods are called with webCall.sendMu held.
@@ -84,8 +89,9 @@ type webProtocol interface {
 	header()
 	// message writes one framed message, of which it takes ownership, and returns how many bytes it took.
 	message(m message.Message, info payloadInfo) (int, error)
-	// end writes the status, nil for OK, and the trailer. begun says whether the header has been written.
-	end(st *status.Status, begun headerState)
+	// end writes the status, nil for OK, and the trailer. begun says whether the header has been written. An error means that the client
+	// has gone.
+	end(st *status.Status, begun headerState) error
 }
 
 // headerState says whether a response's header has been written.
@@ -185,10 +191,11 @@ func (c *webCall) unsupported() *webRefusal {
 
 // find looks the method up.
 func (c *webCall) find() *webRefusal {
-	sh := shape{path: c.r.URL.Path}
+	sh := shape{path: c.r.URL.EscapedPath()} // as it was sent: what checks paths in front of the server has seen no other
 	sh.find(c.srv)
 	if sh.refuse != nil {
-		return &webRefusal{httpStatus: http.StatusNotFound, st: sh.refuse.st}
+		c.path = sh.path
+		return &webRefusal{httpStatus: http.StatusNotFound, st: sh.refuse.st, unregistered: sh.refuse.unregistered}
 	}
 	c.method, c.path = sh.method, sh.path
 	return nil

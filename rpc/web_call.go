@@ -69,10 +69,13 @@ func (c *webCall) serverStreams() bool {
 	return c.method == nil || c.method.stream != nil && c.method.stream.ServerStreams
 }
 
-// requests holds the protocol's errors for a wrong number of requests.
+// requests holds the protocol's errors for requests. In Connect, as in connect-go, a malformed one is the client's fault.
 func (c *webCall) requests() count {
-	if _, ok := c.proto.(*webConnectStream); ok {
-		return requestCount.in(connectCardinality)
+	switch c.proto.(type) {
+	case *webConnectUnary, *webConnectStream:
+		n := requestCount.in(connectCardinality)
+		n.malformed = codes.InvalidArgument
+		return n
 	}
 	return requestCount
 }
@@ -154,7 +157,12 @@ func (c *webCall) unary() *status.Status {
 	c.request.first = first
 	reply, err := c.callUnary((*webRequest)(c))
 	if err != nil {
-		return statusOf(err)
+		st := statusOf(err)
+		if c.early && st.Code() == codes.OK {
+			// In gRPC, OK without a message is the client's error. Here it would be an empty message.
+			st = status.New(codes.Internal, responseCount.none)
+		}
+		return st
 	}
 	if err := c.send(c.replyCodec(), reply); err != nil {
 		return statusOf(err)
@@ -274,6 +282,9 @@ func (c *webCall) sendMessage(m message.Message, info payloadInfo) (int, error) 
 	if c.aborted != nil {
 		return 0, c.aborted.Err()
 	}
+	if err := (*webContext)(c).Err(); err != nil { // net/http may take what is short all the same
+		return 0, status.FromContextError(err).Err()
+	}
 	if err := c.putHeader(); err != nil {
 		return 0, err
 	}
@@ -386,8 +397,9 @@ func (c *webCall) end(st *status.Status) *status.Status {
 	}
 	c.released = true
 	c.replaceDetails(st)
-	c.proto.end(st, begun)
-	c.stats.outTrailer(c.trailer)
+	if err := c.proto.end(st, begun); err == nil && c.r.Context().Err() == nil { // otherwise the client has gone
+		c.stats.outTrailer(c.trailer)
+	}
 	return st
 }
 
@@ -439,7 +451,11 @@ func (c *webCall) decode(r *received, v any) error {
 		return r.status(c.srv.opts.maxRecv, c.requests())
 	}
 	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, c.body.lease, v)
-	if err != nil {
+	switch {
+	case err == nil:
+	case status.Code(err) == codes.Internal && (r.kind == message.Plain || c.incoming != nil): // malformed, not compressed without a name
+		return status.Error(c.requests().malformed, status.Convert(err).Message())
+	default:
 		return err
 	}
 	c.stats.inPayload(v, size, r.size)
@@ -525,10 +541,14 @@ func (c *webCall) nextMessage() received {
 	return r
 }
 
-// because returns the reason for the call's end in place of err, the body's error, if the call has ended.
+// because returns the reason for the call's end in place of err, the body's error, if the call has ended. A request that HTTP/1.1 has
+// received in part is as one whose stream was reset.
 func (c *webCall) because(err error) error {
 	if cause := c.ctx.Err(); cause != nil && !errors.Is(err, io.EOF) {
 		return cause
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return context.Canceled
 	}
 	return err
 }
@@ -545,6 +565,7 @@ func (c *webCall) SendHeader(md metadata.MD) error {
 	}
 	if c.early {
 		// The header of a unary call of Connect has the status and the trailer, which are not known yet.
+		c.sealed = true
 		return nil
 	}
 	if err := c.putHeader(); err != nil {

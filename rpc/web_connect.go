@@ -12,7 +12,6 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -157,18 +156,14 @@ func (c *webCall) connectCommon(version string) *webRefusal {
 // connectCompression finds the compressors of request and response.
 func (c *webCall) connectCompression(request, accepted string) *webRefusal {
 	if !identity(request) {
-		if c.incoming = encoding.GetCompressor(request); c.incoming == nil {
+		if c.incoming = compressorOf(request); c.incoming == nil {
 			return &webRefusal{httpStatus: http.StatusNotImplemented, st: status.Newf(codes.Unimplemented,
 				"compression %q is not known; there are %s", request, strings.ReplaceAll(c.srv.accepts, ",", ", "))}
 		}
 		c.body.kind = message.Compressed
 	}
-	for name := range strings.SplitSeq(accepted, ",") {
-		name, parameter, _ := strings.Cut(strings.TrimSpace(name), ";")
-		if strings.TrimSpace(parameter) == "q=0" || identity(name) {
-			continue
-		}
-		if c.outgoing = encoding.GetCompressor(strings.TrimSpace(name)); c.outgoing != nil {
+	for name := range acceptable(accepted) {
+		if c.outgoing = compressorOf(name); c.outgoing != nil {
 			break
 		}
 	}
@@ -216,19 +211,20 @@ func (p *webConnectUnary) message(m message.Message, info payloadInfo) (int, err
 	return info.packed, writeMessage(p.call().w, m)
 }
 
-func (p *webConnectUnary) end(st *status.Status, begun headerState) {
+func (p *webConnectUnary) end(st *status.Status, begun headerState) error {
 	if st == nil || begun == headerWritten {
-		return
+		return nil
 	}
 	h := p.call().w.Header()
 	for _, name := range []string{"Content-Encoding", "Content-Length"} {
 		h.Del(name)
 	}
-	writeConnectError(p.call().w, connectHTTPStatus(st.Code()), st)
+	return writeConnectError(p.call().w, connectHTTPStatus(st.Code()), st)
 }
 
 func (p *webConnectUnary) refuse(no *webRefusal) {
-	writeConnectError(p.call().w, no.httpStatus, no.st)
+	// A failure means that the client has gone.
+	_ = writeConnectError(p.call().w, no.httpStatus, no.st)
 }
 
 // webConnectStream is a stream of the Connect protocol: enveloped messages, the last of which is the
@@ -249,15 +245,15 @@ func (p *webConnectStream) message(m message.Message, info payloadInfo) (int, er
 	return info.wire, writeMessage(p.call.w, m)
 }
 
-func (p *webConnectStream) end(st *status.Status, begun headerState) {
+func (p *webConnectStream) end(st *status.Status, begun headerState) error {
 	if !p.call.sentHeader {
 		p.header()
 	}
-	p.writeEnd(st, p.call.trailer)
+	return p.writeEnd(st, p.call.trailer)
 }
 
 // writeEnd writes the envelope that ends the stream.
-func (p *webConnectStream) writeEnd(st *status.Status, trailer metadata.MD) {
+func (p *webConnectStream) writeEnd(st *status.Status, trailer metadata.MD) error {
 	end := struct {
 		Error    *connectError       `json:"error,omitempty"`
 		Metadata map[string][]string `json:"metadata,omitempty"`
@@ -275,20 +271,21 @@ func (p *webConnectStream) writeEnd(st *status.Status, trailer metadata.MD) {
 	frame := make([]byte, message.PrefixLen, message.PrefixLen+len(text))
 	frame[0] = endStreamFlag
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(text)))
-	// A failure means that the client has closed the connection.
-	_, _ = p.call.w.Write(append(frame, text...))
+	_, err = p.call.w.Write(append(frame, text...))
+	return err
 }
 
 func (p *webConnectStream) refuse(no *webRefusal) {
+	// A failure means that the client has gone.
 	if no.httpStatus != http.StatusOK {
-		writeConnectError(p.call.w, no.httpStatus, no.st)
+		_ = writeConnectError(p.call.w, no.httpStatus, no.st)
 		return
 	}
 	if p.call.codec == nil {
 		p.call.codec = message.Proto{}
 	}
 	p.call.w.Header().Set("Content-Type", p.call.field("Content-Type"))
-	p.writeEnd(no.st, nil)
+	_ = p.writeEnd(no.st, nil)
 }
 
 // connectError is a status in Connect's JSON form.
@@ -318,7 +315,7 @@ func newConnectError(st *status.Status) *connectError {
 }
 
 // writeConnectError answers with a status as JSON.
-func writeConnectError(w http.ResponseWriter, httpStatus int, st *status.Status) {
+func writeConnectError(w http.ResponseWriter, httpStatus int, st *status.Status) error {
 	text, err := json.Marshal(newConnectError(st))
 	if err != nil {
 		text = []byte(`{"code":"internal"}`)
@@ -326,7 +323,8 @@ func writeConnectError(w http.ResponseWriter, httpStatus int, st *status.Status)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(httpStatus)
-	_, _ = w.Write(text)
+	_, err = w.Write(text)
+	return err
 }
 
 // connectCodeOf is Connect's name of a code.

@@ -59,8 +59,8 @@ func accepts(list, name string) bool {
 	if list == "" {
 		return true
 	}
-	for part := range strings.SplitSeq(list, ",") {
-		if part, _, _ = strings.Cut(part, ";"); strings.TrimSpace(part) == name {
+	for a := range acceptable(list) {
+		if strings.EqualFold(a, name) {
 			return true
 		}
 	}
@@ -119,14 +119,14 @@ func (p *webGRPC) message(m message.Message, info payloadInfo) (int, error) {
 	return info.wire, writeMessage(p.call().w, m)
 }
 
-func (p *webGRPC) end(st *status.Status, begun headerState) {
+func (p *webGRPC) end(st *status.Status, begun headerState) error {
 	c := p.call()
 	if !c.sentHeader { // a trailers-only response
 		p.header()
 		putStatusFields(c.w.Header(), "", st)
 		c.addFields("", c.trailer)
 		c.w.WriteHeader(http.StatusOK)
-		return
+		return nil
 	}
 	if st == nil {
 		c.set(http.TrailerPrefix+"Grpc-Status", statusOKField...)
@@ -134,6 +134,7 @@ func (p *webGRPC) end(st *status.Status, begun headerState) {
 		putStatusFields(c.w.Header(), http.TrailerPrefix, st)
 	}
 	c.addFields(http.TrailerPrefix, c.trailer)
+	return nil
 }
 
 func (p *webGRPC) refuse(no *webRefusal) {
@@ -188,7 +189,7 @@ func (p *webFrames) writer() io.Writer {
 	return textWriter{p.call.w}
 }
 
-func (p *webFrames) end(st *status.Status, begun headerState) {
+func (p *webFrames) end(st *status.Status, begun headerState) error {
 	if !p.call.sentHeader {
 		p.header()
 	}
@@ -206,8 +207,8 @@ func (p *webFrames) end(st *status.Status, begun headerState) {
 	frame := make([]byte, message.PrefixLen, message.PrefixLen+b.Len())
 	frame[0] = trailerFlag
 	binary.BigEndian.PutUint32(frame[1:], uint32(b.Len()))
-	// A failure means that the client has closed the connection.
-	_, _ = p.writer().Write(append(frame, b.String()...))
+	_, err := p.writer().Write(append(frame, b.String()...))
+	return err
 }
 
 func (p *webFrames) refuse(no *webRefusal) {

@@ -17,9 +17,29 @@ type webStats struct {
 	encoding string
 }
 
-// beginWebStats tags the call's context and reports its header. It returns nil, which calls nothing, if the server has no
+// beginWebStats tags the call's context and reports its header and its begin. It returns nil, which calls nothing, if the server has no
 // statistics handlers.
 func beginWebStats(c *webCall) *webStats {
+	s := newWebStats(c)
+	if s == nil {
+		return nil
+	}
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.Begin{BeginTime: s.begun, IsClientStream: c.clientStreams(), IsServerStream: c.serverStreams()})
+	}
+	return s
+}
+
+// statsWebUnregistered reports a request for a method that no service has. As in grpc-go it neither begins nor ends.
+func statsWebUnregistered(c *webCall) {
+	c.ctx = (*webContext)(c)
+	if c.checkMetadata() == nil {
+		newWebStats(c).outTrailer(nil)
+	}
+}
+
+// newWebStats tags the call's context and reports its header.
+func newWebStats(c *webCall) *webStats {
 	if len(c.srv.opts.stats) == 0 {
 		return nil
 	}
@@ -41,7 +61,6 @@ func beginWebStats(c *webCall) *webStats {
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.InHeader{FullMethod: c.path, RemoteAddr: p.Addr, LocalAddr: p.LocalAddr,
 			Compression: s.encoding, WireLength: wire, Header: md.Copy()})
-		h.HandleRPC(s.ctx, &stats.Begin{BeginTime: s.begun, IsClientStream: c.clientStreams(), IsServerStream: c.serverStreams()})
 	}
 	return s
 }
