@@ -221,7 +221,7 @@ func (c *cancelledCall) run(call eachCall, when moment, at int) {
 	c.disk.mu.Lock()
 	defer c.disk.mu.Unlock()
 	for name := range c.disk.nodes {
-		if strings.HasPrefix(name, ".tarn-") {
+		if strings.HasPrefix(name, "tarn-part-") {
 			c.t.Errorf("%s: left behind: %s", where, name)
 		}
 	}

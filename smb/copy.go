@@ -181,7 +181,7 @@ func (s *Share) copyTemporary(dst string, from *File) (int64, error) {
 	n, err := to.h.replaceBy(s.ctx, from.h)
 	err = to.closeWritten(err)
 	if err == nil {
-		err = s.rename(beside, proto.RenameInfo{Name: dst, Replace: true})
+		err = s.moveTemporary(beside, dst)
 	}
 	if err != nil {
 		s.removeUnfinished(beside)
@@ -189,11 +189,11 @@ func (s *Share) copyTemporary(dst string, from *File) (int64, error) {
 	return n, err
 }
 
-// temporaryName is a random name in the directory of the remote name, which no other program can guess. Package cmd/tarn/internal/smb
-// knows such names (unfinished) and leaves their files alone.
+// temporaryName is a random name in the directory of the remote name, which no other program can guess. It does not begin with a period:
+// servers may hide or refuse such names. Package cmd/tarn/internal/smb knows it (unfinished) and leaves such files alone.
 func temporaryName(remote string) string {
 	dir, _ := split(remote)
-	return join(dir, ".tarn-"+rand.Text())
+	return join(dir, "tarn-part-"+rand.Text())
 }
 
 // span is n bytes at offset source of one file, to be copied to offset target of another.

@@ -63,7 +63,7 @@ func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs
 		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
 	}
 	defer t.m.s.streams.changed(t.m, remote)
-	err = t.writeSmall(ctx, create, func() { t.removeCreated(remote) }, data, further...)
+	_, err = t.writeSmall(ctx, create, func() { t.removeCreated(remote) }, data, further...)
 	var refused *ResponseError
 	if errors.As(err, &refused) {
 		return refused.Command != proto.CommandCreate.String(), err

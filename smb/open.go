@@ -2,7 +2,6 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 
@@ -20,7 +19,8 @@ func (s *Share) Create(name string) (*File, error) {
 
 // OpenFile opens the named file with the flags of package os (O_RDONLY, O_WRONLY, O_RDWR, O_APPEND, O_CREATE,
 // O_EXCL, O_SYNC, O_TRUNC). Only the owner's write bit of perm is used: without it a new file is marked
-// read-only; an existing one stays as it is. A file opened with O_APPEND can be truncated by Share.Truncate, not by File.Truncate: it is
+// read-only; an existing one stays as it is, also with O_TRUNC: it keeps its attributes, streams, security descriptor and time of creation.
+// A file opened with O_APPEND can be truncated by Share.Truncate, not by File.Truncate: it is
 // opened without the right to write elsewhere. Other clients may open the file for reading, writing and deletion meanwhile.
 func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
 	f, err := s.openFile(name, flag, perm)
@@ -42,9 +42,6 @@ func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*Fil
 // openOrUndo is openNamed. If the context ends before the server has answered and the file is opened nevertheless, it is closed again,
 // and then undo runs, unless it is nil.
 func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo func(t *tree, remote string)) (*File, error) {
-	if flag&(os.O_CREATE|os.O_EXCL|os.O_TRUNC) == os.O_CREATE|os.O_TRUNC && perm&0o200 == 0 {
-		return s.truncateOrCreate(name, suffix, flag, perm)
-	}
 	var f *File
 	op := func(ctx context.Context, t *tree, remote string) error {
 		remote += suffix
@@ -52,6 +49,7 @@ func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo
 		if req.Access&proto.AccessAppendData != 0 && t.Conn().Terms().Dialect == proto.Dialect202 {
 			req.Access |= proto.AccessWriteData // impacket's server does not take the right to append as one to write
 		}
+		t.emptyByCreate(req, flag)
 		req.Contexts.QueryOnDiskID = flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
 		d, err := t.makeDurable(ctx, req)
 		if err != nil {
@@ -69,12 +67,15 @@ func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo
 		h := newHandle(t, name+suffix, remote, &r)
 		h.at = req.Contexts.Timewarp
 		h.grant(d)
-		if flag&os.O_TRUNC != 0 {
-			h.changed()
-		}
 		if h.isDir && flag&(os.O_WRONLY|os.O_RDWR) != 0 {
 			h.close(ctx)
 			return errIsDirectory
+		}
+		if flag&os.O_TRUNC != 0 && r.EndOfFile > 0 && r.Action == proto.ActionOpened {
+			if err := t.truncateOpened(ctx, h); err != nil {
+				h.close(ctx)
+				return err
+			}
 		}
 		h.append = flag&os.O_APPEND != 0
 		f = &File{h: h, ctx: s.ctx}
@@ -89,18 +90,27 @@ func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo
 	return f, err
 }
 
-// truncateOrCreate opens with os.O_CREATE and os.O_TRUNC a file that is to be read-only if it is new. It truncates or creates, one
-// after the other: CREATE with OVERWRITE_IF would make an existing file read-only, too (MS-FSA 2.1.5.1.2.1).
-func (s *Share) truncateOrCreate(name, suffix string, flag int, perm fs.FileMode) (f *File, err error) {
-	for range maxRepeats {
-		if f, err = s.openNamed(name, suffix, flag&^os.O_CREATE, perm); !errors.Is(err, fs.ErrNotExist) {
-			return f, err
-		}
-		if f, err = s.openNamed(name, suffix, flag|os.O_EXCL, perm); !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
+// truncateOpened empties a file that was just opened. No disposition of CREATE does it: OVERWRITE and OVERWRITE_IF remove a file's
+// alternate streams and extended attributes, too, and replace its attributes (MS-FSA 2.1.5.1.2).
+func (t *tree) truncateOpened(ctx context.Context, h *handle) error {
+	defer h.changed()
+	cl := t.Call(proto.CommandSetInfo)
+	cl.Effect = &h.change
+	h.length.Store(0)
+	return t.Do(ctx, cl, &proto.SetInfoRequest{Type: proto.InfoFile, Class: proto.ClassEndOfFile, FileID: h.id, Info: proto.AppendSize(nil, 0)})
+}
+
+// emptyByCreate has CREATE empty the file on 2.0.2: impacket's server, which has no other dialect, ignores truncation.
+func (t *tree) emptyByCreate(req *proto.CreateRequest, flag int) {
+	if flag&os.O_TRUNC == 0 || t.Conn().Terms().Dialect != proto.Dialect202 {
+		return
 	}
-	return nil, err
+	switch {
+	case req.Disposition == proto.DispositionOpen:
+		req.Disposition = proto.DispositionOverwrite
+	case req.Disposition == proto.DispositionOpenIf && req.Attributes&proto.AttrReadOnly == 0: // an existing file would be read-only
+		req.Disposition = proto.DispositionOverwriteIf
+	}
 }
 
 // openRequest translates the flags of package os to those of CREATE.
@@ -127,12 +137,8 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 	switch {
 	case create && flag&os.O_EXCL != 0:
 		req.Disposition = proto.DispositionCreate
-	case create && trunc:
-		req.Disposition = proto.DispositionOverwriteIf
 	case create:
 		req.Disposition = proto.DispositionOpenIf
-	case trunc:
-		req.Disposition = proto.DispositionOverwrite
 	default:
 		req.Disposition = proto.DispositionOpen
 	}

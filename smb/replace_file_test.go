@@ -3,6 +3,7 @@ package smb_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -66,7 +67,7 @@ func (r *replacing) check(t *testing.T, where string, data []byte, err error) {
 	r.disk.mu.Lock()
 	defer r.disk.mu.Unlock()
 	for name := range r.disk.nodes {
-		if strings.Contains(name, ".tarn-") {
+		if strings.Contains(name, "tarn-part-") {
 			t.Errorf("%s: %v, left behind: %s", where, err, name)
 		}
 	}
@@ -180,4 +181,68 @@ func testReplaceFileCancelledUnsent(t *testing.T, kind string, size, others int)
 	calls.Wait()
 	synctest.Wait()
 	r.check(t, "afterwards", data, err)
+}
+
+// TestReplaceFileRenames has the server refuse to rename the new file, because another client has a file open, or lose the connection
+// when it has renamed it, or before: the data is sent once.
+func TestReplaceFileRenames(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
+	const always = 1 << 30
+	for _, kind := range kinds() {
+		for _, c := range []struct {
+			name         string
+			refused      int // attempts to rename that are refused
+			status       proto.Status
+			before, then int // attempts whose connection is lost before they are carried out, and after
+			want         error
+		}{
+			{"refused once", 1, proto.StatusSharingViolation, 0, 0, nil},
+			{"refused again and again", 5, proto.StatusSharingViolation, 0, 0, nil},
+			{"refused always", always, proto.StatusSharingViolation, 0, 0, smb.Status(proto.StatusSharingViolation)},
+			{"forbidden", always, proto.StatusAccessDenied, 0, 0, smb.Status(proto.StatusAccessDenied)},
+			{"lost before", 0, 0, 1, 0, nil},
+			{"lost after", 0, 0, 0, 1, nil},
+			{"lost before, again and again", 0, 0, always, 0, smb.ErrConnLost},
+		} {
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newReplacing(t, kind)
+					renames, writes, after := 0, 0, false
+					r.disturb = func(sc *script.Conn, m *script.Message) bool {
+						after = false
+						switch {
+						case m.Command == proto.CommandWrite:
+							writes++
+						case m.Command == proto.CommandSetInfo && proto.InfoClass(m.Body[3]) == proto.ClassRename:
+							renames++
+							switch {
+							case renames <= c.refused:
+								sc.Refuse(m, c.status)
+								return true
+							case renames <= c.before:
+								r.lose(sc)
+								return true
+							}
+							after = renames <= c.then
+						}
+						return false
+					}
+					r.after = func(sc *script.Conn) {
+						if after {
+							r.lose(sc)
+						}
+					}
+					data := random(500)
+					begun := time.Now()
+					err := r.share.ReplaceFile("dir/name", data, 0o666, time.Time{})
+					took := time.Since(begun)
+					synctest.Wait()
+					r.check(t, "afterwards", data, err)
+					if !errors.Is(err, c.want) || writes != 1 || took > 4*time.Second {
+						t.Errorf("%v after %v, %d attempts to rename, %d WRITEs", err, took, renames, writes)
+					}
+				})
+			})
+		}
+	}
 }

@@ -181,18 +181,26 @@ func (h *handle) readAll(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// WriteFile writes data to the named file; it creates or truncates the file first. Up to 64 KiB take one
-// round trip where one WRITE may have as many (SessionInfo.MaxWrite).
+// WriteFile writes data to the named file in place, and creates it if necessary. An existing file keeps what it has besides data: its
+// attributes, streams, security descriptor, time of creation and other names. Up to 64 KiB take one round trip where one WRITE may have as
+// many (SessionInfo.MaxWrite), and one more to cut a file that was longer. After an error the file may have a part of data, and of what it
+// had before.
 func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	err := errLarge
-	if len(data) <= smallIO && perm&0o200 != 0 { // otherwise see truncateOrCreate
+	if len(data) <= smallIO && perm&0o200 != 0 { // a repetition could not write to a read-only file that the first attempt created
 		err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
 			defer t.m.s.streams.changed(t.m, remote)
-			return t.writeSmall(ctx, openRequest(remote, flags, perm), nil, data)
+			create := openRequest(remote, flags, perm)
+			t.emptyByCreate(create, flags)
+			had, err := t.writeSmall(ctx, create, nil, data)
+			if err == nil && had > uint64(len(data)) {
+				err = t.setInfo(ctx, remote, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data))))
+			}
+			return err
 		})
 	}
 	if err != errLarge {
@@ -223,8 +231,8 @@ func (f *File) closeWritten(err error) error {
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
-// cannot write, or not all. undo is that of chainOrUndo.
-func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) error {
+// cannot write, or not all. undo is that of chainOrUndo. had is how many bytes the file had before.
+func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) (had uint64, err error) {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
 		steps = append(steps, step{
@@ -235,7 +243,12 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo
 		})
 	}
 	steps = append(steps, further...)
-	return t.chainOrUndo(ctx, create, undo, func(calls []*conn.Call) error {
+	err = t.chainOrUndo(ctx, create, undo, func(calls []*conn.Call) error {
+		opened, err := proto.DecodeCreateResponse(calls[0].Message())
+		if err != nil {
+			return t.Malformed(err)
+		}
+		had = opened.EndOfFile
 		if len(data) == 0 {
 			return nil
 		}
@@ -251,15 +264,21 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo
 		}
 		return nil
 	}, steps...)
+	return had, err
 }
 
 // ReplaceFile writes data to a new file in the same directory, sets its last write time to mtime unless that
 // is zero, or so early that [Share.Chtimes] refuses it, and renames it to name, replacing a file that has that name:
-// other clients see the old file or the new one, never a part. Up to 64 KiB take two round trips, where WriteNewFile takes one: a server goes on with the requests of
+// other clients see the old file or the new one, never a part. Only the name is kept: security descriptor, attributes, streams and times
+// are those of a new file, and other names of the old file (hard links) keep its content. [Share.WriteFile] keeps all that.
+//
+// Up to 64 KiB take two round trips, where WriteNewFile takes one: a server goes on with the requests of
 // a frame when a WRITE fails or is short, as Samba does on a full disk, so the file is renamed only after the server has
-// acknowledged all of it. When it fails, the file name is unchanged, and the new file is removed again; but if the connection is lost,
-// or the context ends, while the server renames, name may be replaced nevertheless. When the server cannot be reached again, the new
-// file stays, under a name that begins with ".tarn-". A file that is open may not be replaced, as with Rename.
+// acknowledged all of it. While another client has the old or the new file open in a way that forbids it (STATUS_SHARING_VIOLATION), the
+// file is renamed again for up to three seconds. If the connection is lost while the server renames, the next one shows whether it did.
+// When ReplaceFile fails, the file name is unchanged, and the new file is removed again; but if the context ends, or the server cannot be
+// reached again, while the server renames, name may be replaced nevertheless. When the server cannot be reached again, the new
+// file stays, under a name that begins with "tarn-part-". A file that is open may not be replaced, as with Rename.
 func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	return pathError("write", name, s.replaceFile(name, data, perm, mtime))
 }
@@ -272,12 +291,45 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 	beside := temporaryName(remote)
 	_, err = s.writeNew(beside, data, perm, mtime)
 	if err == nil {
-		err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
+		err = s.moveTemporary(beside, name)
 	}
 	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for this
 		s.removeUnfinished(beside)
 	}
 	return err
+}
+
+// Pauses between attempts to rename a file that another client has open, such as a virus scanner, and the sum of them.
+const (
+	firstRenamePause = 50 * time.Millisecond
+	renamePauses     = 3 * time.Second
+)
+
+// moveTemporary renames a complete file, whose name this call alone knows (temporaryName), and replaces name.
+func (s *Share) moveTemporary(beside, name string) error {
+	losses, pause, waited := 0, firstRenamePause, time.Duration(0)
+	for {
+		err := s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
+		switch {
+		case s.m.s.replaces(err) && losses < maxRepeats && s.ctx.Err() == nil:
+			losses++
+			if _, serr := s.stat(beside, proto.OptionOpenReparsePoint); errors.Is(serr, fs.ErrNotExist) {
+				return nil // the server has renamed it
+			} else if serr != nil {
+				return serr
+			}
+		case hasStatus(err, proto.StatusSharingViolation) && waited < renamePauses:
+			select {
+			case <-time.After(pause):
+			case <-s.ctx.Done():
+				return err
+			}
+			waited += pause
+			pause = min(2*pause, renamePauses-waited)
+		default:
+			return err
+		}
+	}
 }
 
 // removeUnfinished removes a file that could not be finished, even if the share's context has ended, or ends meanwhile, or the
