@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/golangci/plugin-module-register v0.1.2
+	github.com/natefinch/atomic v1.0.1
 	golang.org/x/sync v0.22.0
 	golang.org/x/tools v0.47.0
 )

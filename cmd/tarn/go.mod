@@ -9,6 +9,7 @@ replace (
 )
 
 require (
+	github.com/natefinch/atomic v1.0.1
 	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/rpc v0.0.0
 	github.com/tarn-go/tarn/smb/krb5 v0.0.0

@@ -16,6 +16,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/go/analysis/unitchecker"
 
@@ -72,6 +73,7 @@ func run(args []string, out, complaints io.Writer) int {
 	if len(o.config.Patterns) == 0 {
 		o.config.Patterns = []string{"."}
 	}
+	began := time.Now()
 	units, err := driver.Load(o.config)
 	if err != nil {
 		fmt.Fprintln(complaints, "tarnvet:", err)
@@ -86,7 +88,7 @@ func run(args []string, out, complaints io.Writer) int {
 		return 1
 	}
 	if o.fix {
-		if findings, err = applyFixes(findings, out); err != nil {
+		if findings, err = applyFixes(findings, began, out); err != nil {
 			fmt.Fprintln(complaints, "tarnvet:", err)
 			return 1
 		}

@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/vet"
+	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
 // root is the repository's root directory.
@@ -122,7 +126,13 @@ func TestJSON(t *testing.T) {
 }
 
 func TestFix(t *testing.T) {
-	dir := module(t, map[string]string{"a.go": sliced})
+	dir := module(t, map[string]string{"real": sliced})
+	if err := os.Chmod(filepath.Join(dir, "real"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "a.go")); err != nil {
+		t.Skip(err)
+	}
 	var out, complaints bytes.Buffer
 	if code := run([]string{"-C", dir, "-fix"}, &out, &complaints); code != 0 {
 		t.Fatalf("exit %d\n%s%s", code, &out, &complaints)
@@ -130,6 +140,42 @@ func TestFix(t *testing.T) {
 	fixed, err := os.ReadFile(filepath.Join(dir, "a.go"))
 	if err != nil || !strings.Contains(string(fixed), "b = b.Narrow(0, n)") {
 		t.Errorf("%v\n%s", err, fixed)
+	}
+	if link, err := os.Readlink(filepath.Join(dir, "a.go")); link != "real" {
+		t.Errorf("the symbolic link: %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "real")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestFixRefused has two files that are to be fixed, of which the second has changed, and a directory that takes no file: no file is
+// cut off, and those that are fixed are named.
+func TestFixRefused(t *testing.T) {
+	dir := module(t, map[string]string{"a.go": sliced, "b.go": strings.Replace(sliced, "First", "Second", 1)})
+	began := time.Now()
+	units, err := driver.Load(driver.Config{Dir: dir, Patterns: []string{"."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts())
+	if err != nil || len(findings) != 2 {
+		t.Fatal(findings, err)
+	}
+	changed := "// changed\n" + sliced
+	if err := os.WriteFile(filepath.Join(dir, "b.go"), []byte(changed), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	_, err = applyFixes(findings, began, &out)
+	if err == nil || !strings.Contains(err.Error(), "b.go: changed") || !strings.Contains(out.String(), "a.go:") || strings.Contains(out.String(), "b.go:") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "b.go")); string(b) != changed {
+		t.Errorf("%v\n%s", err, b)
+	}
+	if list, err := filepath.Glob(filepath.Join(dir, "*.go?*")); err != nil || len(list) > 0 {
+		t.Errorf("left behind: %v, %v", list, err)
 	}
 }
 

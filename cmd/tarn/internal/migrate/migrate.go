@@ -3,16 +3,20 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"go/types"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/natefinch/atomic"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
@@ -50,15 +54,44 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 		}
 		p.rewrite()
 		if write {
-			for name, f := range p.changed {
-				if err := os.WriteFile(name, f.text, 0o666); err != nil {
-					return err
-				}
+			if err := p.write(std.Out); err != nil {
+				return err
 			}
-			p.written = true
 		}
 		return p.report(ctx, std.Out)
 	})
+}
+
+// write writes the changed files. When one cannot be written, those that have been are named.
+func (p *program) write(out io.Writer) error {
+	names := slices.Sorted(maps.Keys(p.changed))
+	for i, name := range names {
+		if err := replaceFile(name, p.changed[name].src, p.changed[name].text); err != nil {
+			if i > 0 {
+				fmt.Fprintf(out, "changed:\n  %s\n", strings.Join(names[:i], "\n  ")) // err is returned in any case
+			}
+			return fmt.Errorf("%w; %d of %d files are changed, the others as they were", err, i, len(names))
+		}
+	}
+	p.written = true
+	return nil
+}
+
+// replaceFile gives a file, or the one that a symbolic link leads to, another content at once: a program that reads it, and the disk
+// after a crash, have the old or the new one. It fails if the file is not what was read.
+func replaceFile(name string, old, text []byte) error {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	now, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, old) {
+		return fmt.Errorf("%s was changed meanwhile", name)
+	}
+	return atomic.WriteFile(name, bytes.NewReader(text))
 }
 
 // program is the packages to change.
@@ -86,7 +119,8 @@ func load(ctx context.Context, dir string, patterns []string, way direction) (*p
 	if err != nil {
 		return nil, err
 	}
-	if err := broken(pkgs); err != nil {
+	// What an earlier run has left to be done by hand does not compile, and the way back needs only the names.
+	if err := broken(pkgs); err != nil && (way == toTarn || !parsed(pkgs)) {
 		return nil, err
 	}
 	imported := map[string]bool{}
@@ -110,6 +144,11 @@ func broken(pkgs []*packages.Package) (err error) {
 		}
 	})
 	return err
+}
+
+// parsed reports whether there is a file in any package.
+func parsed(pkgs []*packages.Package) bool {
+	return slices.ContainsFunc(pkgs, func(pkg *packages.Package) bool { return len(pkg.Syntax) > 0 })
 }
 
 // report prints what has changed, what stays, what could not be changed, and what no longer compiles. Lines are those of
