@@ -70,28 +70,11 @@ func (a *Arena) Init(d *Depot, chunk int) {
 
 // Get returns a slab, a reference and the offset of its n bytes; nil if n is 0. A negative n panics.
 func (a *Arena) Get(n int) (*Slab, Key, int) {
-	if uint(n-1) >= uint(a.largest) { // nothing, or too much: what Depot.Get does, as the call would add to its time
-		d := a.depot
-		if d == nil {
+	if uint(n-1) >= uint(a.largest) { // nothing, or too much
+		if a.depot == nil {
 			panic("tarn: the zero Arena is not ready for use; make one with NewArena")
 		}
-		l := d.inForce()
-		if !l.Within(n) {
-			s, key := d.getBeyond(n)
-			return s, key, 0
-		}
-		c := l.Find(n).Class
-		s, _ := c.idle.Get().(*Slab)
-		if s == nil {
-			if s = c.take(); s == nil {
-				s, key := d.hand(d.makeSlab(c), n, 0)
-				return s, key, 0
-			}
-		}
-		key, ok := d.lend(s)
-		if !ok {
-			s, key = d.hand(s, n, 0)
-		}
+		s, key := a.depot.Get(n)
 		return s, key, 0
 	}
 	shard := &a.shards[hint.Goroutine()&uint32(len(a.shards)-1)]

@@ -1,13 +1,18 @@
 package tarn_test
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"os"
+	"os/exec"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/guard"
@@ -341,5 +346,216 @@ func TestPanicsAreReported(t *testing.T) {
 		if counts[tarn.DoubleFree] != 3 || counts[tarn.UseAfterFree] != 3 {
 			t.Errorf("%v: Misuses has %v", level, counts)
 		}
+	}
+}
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+//go:noinline
+func firstHolder(b tarn.Buffer) tarn.Buffer { return b.Ref() }
+
+//go:noinline
+func secondHolder(b tarn.Buffer) tarn.Buffer { return b.Slice(0, 10) }
+
+// A leak report names the line that made the reference that is out, not the one that made the slab's first.
+func TestHoldersNameWhoHolds(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
+	var held []tarn.Buffer
+	for range 500 {
+		b := acquiredHere(p)
+		held = append(held, firstHolder(b))
+		b.Free()
+	}
+	b := acquiredHere(p)
+	for range 2 {
+		held = append(held, secondHolder(b))
+	}
+	b.Free()
+	list := tarn.Holders(p.Outstanding())
+	if len(list) != 2 {
+		t.Fatalf("%d holders: %v", len(list), list)
+	}
+	if h := list[0]; h.References != 500 || h.Bytes != 500*100 || h.Pinned != 500*128 || !contains(h.String(), "firstHolder") || contains(h.String(), "acquiredHere") {
+		t.Errorf("first: %v", h)
+	}
+	if h := list[1]; h.References != 2 || h.Bytes != 2*10 || h.Pinned != 128 || !contains(h.Stack.Title(), "secondHolder checks_test.go:") {
+		t.Errorf("second, %s: %v", h.Stack.Title(), h)
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	if list := tarn.Holders(p.Outstanding()); len(list) != 0 {
+		t.Errorf("%d holders of nothing", len(list))
+	}
+}
+
+// With CheckSampled each tracked reference also stands for those that were not sampled.
+func TestHoldersScaleSamples(t *testing.T) {
+	const n, every = 20_000, 10
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckSampled, CheckEvery: every})
+	var held []tarn.Buffer
+	for range n {
+		held = append(held, acquiredHere(p))
+	}
+	list := tarn.Holders(p.Outstanding())
+	if len(list) != 1 || list[0].References < n/2 || list[0].References > n*2 || list[0].Pinned != int64(list[0].References)*128 {
+		t.Errorf("%d holders: %+v", len(list), list)
+	}
+	for _, b := range held {
+		b.Free()
+	}
+}
+
+// getter is an io.Reader whose Read calls Get, so that frames of the standard library lie between.
+type getter struct {
+	p *tarn.Pool
+	b tarn.Buffer
+}
+
+func (g *getter) Read(p []byte) (int, error) {
+	g.b = g.p.Get(10)
+	return len(p), nil
+}
+
+func TestTitles(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
+	w := tarn.NewWriter(p)
+	w.WriteString("some bytes")
+	title := p.Outstanding()[0].Stack.Title()
+	if !strings.HasPrefix(title, "tarn_test.TestTitles checks_test.go:") {
+		t.Errorf("title %q of what a Writer took", title)
+	}
+	w.Free()
+	g := &getter{p: p}
+	bufio.NewReader(g).ReadByte()
+	if title := g.p.Outstanding()[0].Stack.Title(); !contains(title, "(*getter).Read") {
+		t.Errorf("title %q of what a reader took", title)
+	}
+	g.b.Free()
+	if title := tarn.Stack(nil).Title(); title != "" {
+		t.Errorf("title %q of no stack", title)
+	}
+}
+
+// go tool pprof reads the profile: who holds how many bytes, of which pool.
+func TestWriteProfile(t *testing.T) {
+	one := newPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll})
+	two := newPool(t, tarn.PoolConfig{Name: "two", Check: tarn.CheckAll})
+	var held []tarn.Buffer
+	for range 3 {
+		b := one.Get(1 << 20)
+		held = append(held, firstHolder(b))
+		b.Free()
+	}
+	held = append(held, acquiredHere(two))
+	var out bytes.Buffer
+	if err := tarn.WriteProfile(&out, one, two); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	file := t.TempDir() + "/buffers.pb.gz"
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"-top"}, []string{"firstHolder", "3MB"}},
+		{[]string{"-top", "-sample_index=references"}, []string{"Showing nodes accounting for 4, 100% of 4 total"}},
+		{[]string{"-top", "-tagfocus=pool=two"}, []string{"0.12kB", "acquiredHere"}},
+		{[]string{"-tags"}, []string{"one", "two"}},
+	} {
+		text, err := goPprof(append(c.args, file)...)
+		for _, want := range c.want {
+			if err != nil || !strings.Contains(text, want) {
+				t.Errorf("pprof %v (%v) lacks %q:\n%s", c.args, err, want, text)
+			}
+		}
+		if strings.Contains(text, "internal/slab") {
+			t.Errorf("frames of the core are shown:\n%s", text)
+		}
+	}
+	if err := tarn.WriteProfile(failingWriter{}, one); !errors.Is(err, iotest.ErrTimeout) {
+		t.Errorf("the writer's error is lost: %v", err)
+	}
+}
+
+// goPprof runs go tool pprof, for this machine in tests for another, too. Go has it as source only, and go tool would build all that it
+// imports once more, without the GOFLAGS that the tests are built with: almost a minute of processor time.
+func goPprof(args ...string) (string, error) {
+	cmd := exec.Command("go", append([]string{"run", "cmd/pprof"}, args...)...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "GOARCH=") || strings.HasPrefix(v, "CGO_ENABLED=")
+	})
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, iotest.ErrTimeout }
+
+// A panic of OnWatermark in Get or Acquire, which return nothing then, leaves nothing charged.
+func TestPanicOfOnWatermarkTakesNothing(t *testing.T) {
+	for name, get := range map[string]func(*tarn.Pool){
+		"Get":     func(p *tarn.Pool) { p.Get(1024).Free() },
+		"Acquire": func(p *tarn.Pool) { mustAcquire(t, p, 1024).Free() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t, tarn.PoolConfig{Budget: 1024, HighWater: 1024, OnWatermark: func(mark tarn.Watermark, _ int64) {
+				if mark == tarn.AboveHigh {
+					panic("mine")
+				}
+			}})
+			for range 2 {
+				if caught(func() { get(p) }) != "mine" {
+					t.Fatal("the panic did not reach the caller")
+				}
+			}
+			mustAcquire(t, p, 512).Free() // waits if a charge has stayed
+		})
+	}
+}
+
+// A panic of Observe, in Get or in the last Free, costs neither budget nor the clearing of the memory: the slab is not
+// used again before the garbage collector has found it, and then it is cleared.
+func TestPanicOfObserveLosesNothing(t *testing.T) {
+	for name, at := range map[string]func(tarn.Loan) bool{
+		"Get":  func(l tarn.Loan) bool { return l.Size > 0 },
+		"Free": func(l tarn.Loan) bool { return l.Size == 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fails := false
+			p := newPool(t, tarn.PoolConfig{Budget: 1024, Retain: 1024, Classes: []int{1024}, Zero: tarn.ZeroOnFree, Observe: func(l tarn.Loan) {
+				if fails && at(l) {
+					panic("mine")
+				}
+			}})
+			use := func() {
+				b := mustAcquire(t, p, 1024)
+				defer b.Free()
+				for i, c := range b.Bytes() {
+					if c != 0 {
+						t.Fatalf("byte %d is %d", i, c)
+					}
+					b.Bytes()[i] = 1
+				}
+			}
+			use()
+			fails = true
+			if caught(use) != "mine" {
+				t.Fatal("the panic did not reach the caller")
+			}
+			fails = false
+			use()
+			collect(t, "found", func() bool { // the bound on what is kept has room for this slab again
+				hits := p.Stats().Hits
+				use()
+				return p.Stats().Hits > hits
+			})
+		})
 	}
 }

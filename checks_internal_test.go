@@ -30,7 +30,7 @@ func TestReportsNameThePlace(t *testing.T) {
 		"acquired at:\n":                        2,
 		".leakHere\n\t\t":                       1,
 		".leakThere\n\t\t":                      1,
-		"acquired at tarn.leakHere report_test": 2,
+		"acquired at tarn.leakHere checks_internal_test": 2,
 		"(2 of these so far)\n":                 1,
 		"(4 of these so far)\n":                 1,
 	} {
@@ -79,6 +79,28 @@ func TestReportsOfManyPlacesAreBounded(t *testing.T) {
 	} {
 		if n := strings.Count(text, want); n != times {
 			t.Errorf("%q is %d times in what was printed, not %d:\n%s", want, n, times, text)
+		}
+	}
+}
+
+// Without the paths of source files (-trimpath) a program's own modules are told from the standard library by
+// their names, which the build information lists.
+func TestStandardPath(t *testing.T) {
+	modules := []string{"myservice", "corp/net"}
+	for function, want := range map[string]bool{
+		"runtime.goexit":                  true,
+		"net/http.(*conn).serve":          true,
+		"io.Copy":                         true,
+		"main.main":                       false,
+		"myservice.Run":                   false,
+		"myservice/store.(*File).Read":    false,
+		"myservices.Run":                  true,
+		"corp/net/http.Serve":             false,
+		"example.com/program.F":           false,
+		"github.com/tarn-go/tarn/rpc.F.f": false,
+	} {
+		if got := standardPath(function, modules); got != want {
+			t.Errorf("standardPath(%q) = %v", function, got)
 		}
 	}
 }

@@ -3,14 +3,106 @@ package tarn_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tarn-go/tarn"
 )
+
+func TestRecorder(t *testing.T) {
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 200_000
+	for range n {
+		p.Get(1000).Free()
+	}
+	h := p.Histogram()
+	if h.Name != "r" || h.Every != tarn.RecordEvery || len(h.Classes) == 0 || h.Peak == 0 {
+		t.Errorf("%+v", h)
+	}
+	total := uint64(0)
+	for _, s := range h.Sizes {
+		if s.Size >= 1000 && s.Size < 1032 {
+			total += s.Count
+		}
+	}
+	if total < n/2 || total > n*2 {
+		t.Errorf("%d Gets recorded as about %d", n, total)
+	}
+	if len(h.Lifetimes) == 0 || h.Lifetimes[0].Cycles != 0 {
+		t.Errorf("lifetimes: %+v", h.Lifetimes)
+	}
+	off, err := tarn.NewPool(tarn.PoolConfig{Record: tarn.RecordOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	off.Get(10).Free()
+	if h := off.Histogram(); len(h.Sizes) != 0 {
+		t.Errorf("RecordOff recorded %v", h.Sizes)
+	}
+}
+
+func TestReportsToStandardErrorThinOut(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was *os.File) { os.Stderr = was }(os.Stderr)
+	os.Stderr = w
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "told"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		p.Refuse(make([]byte, 8))
+	}
+	w.Close()
+	out, err := io.ReadAll(r)
+	if n := strings.Count(string(out), "\n"); err != nil || n != 10 || !strings.Contains(string(out), "512 of these") {
+		t.Errorf("%d lines for 1000 refusals (%v):\n%s", n, err, out)
+	}
+}
+
+// Observe is called once for the beginning and once for the end of each loan, with one number.
+func TestObserve(t *testing.T) {
+	var mu sync.Mutex
+	begun, ended := map[uint64]int{}, map[uint64]bool{}
+	p := newPool(t, tarn.PoolConfig{Observe: func(l tarn.Loan) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case l.Size > 0 && begun[l.Number] == 0:
+			begun[l.Number] = l.Size
+		case l.Size == 0 && begun[l.Number] > 0 && !ended[l.Number]:
+			ended[l.Number] = true
+		default:
+			t.Errorf("Observe was called with %+v out of order", l)
+		}
+	}})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				head, tail := p.Get(1 + i*100).Split(1)
+				tail.Free()
+				head.Free()
+			}
+		})
+	}
+	wg.Wait()
+	p.Wrap([]byte("foreign"), nil).Free()
+	p.Get(0).Free()
+	if len(begun) != 4000 || len(ended) != 4000 || begun[1] == 0 || begun[4000] == 0 {
+		t.Errorf("%d loans begun, %d ended", len(begun), len(ended))
+	}
+}
 
 // Values print and log by their sizes; secrets stay where they are.
 func TestFormats(t *testing.T) {
