@@ -26,13 +26,13 @@ func TestReportsNameThePlace(t *testing.T) {
 	r.print(&out, leakThere())
 	text := out.String()
 	for want, times := range map[string]int{
-		"tarn: leak: ":                          4,
-		"acquired at:\n":                        2,
-		".leakHere\n\t\t":                       1,
-		".leakThere\n\t\t":                      1,
+		"tarn: leak: ":     4,
+		"acquired at:\n":   2,
+		".leakHere\n\t\t":  1,
+		".leakThere\n\t\t": 1,
 		"acquired at tarn.leakHere checks_internal_test": 2,
-		"(2 of these so far)\n":                 1,
-		"(4 of these so far)\n":                 1,
+		"(2 of these so far)\n":                          1,
+		"(4 of these so far)\n":                          1,
 	} {
 		if n := strings.Count(text, want); n != times {
 			t.Errorf("%q is %d times in what was printed, not %d:\n%s", want, n, times, text)
