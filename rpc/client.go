@@ -128,7 +128,7 @@ func (cc *ClientConn) configure() (err error) {
 	if cc.authority, err = authorityOf(cc.target, cc.builder, o); err != nil {
 		return err
 	}
-	if cc.fallback, err = parseServiceConfig(o.serviceConfig, strict); err != nil {
+	if cc.fallback, err = defaultServiceConfig(o); err != nil {
 		return err
 	}
 	if cc.maker, err = h2.Clients(o.h2()); err != nil {

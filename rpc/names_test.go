@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -400,6 +402,8 @@ func TestTargets(t *testing.T) {
 		{"unix-abstract:name", "unix-abstract:///name", "localhost"},
 		{"mine:svc", "mine:///svc", "svc"},
 		{"mine://there/svc", "mine://there/svc", "svc"},
+		{"xds:18000", "dns:///xds:18000", "xds:18000"},
+		{"google-c2p:443", "dns:///google-c2p:443", "google-c2p:443"},
 	} {
 		cc := dialTarn(t, c.target, rpc.WithResolvers(r))
 		stock, err := grpc.NewClient(c.target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(r))
@@ -422,11 +426,39 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestDefaultScheme: a target without a scheme has the one that the program has set, passthrough included. The setting lasts as long as the
+// process, so that each is another.
+func TestDefaultScheme(t *testing.T) {
+	const variable = "TARN_TEST_DEFAULT_SCHEME"
+	scheme := os.Getenv(variable)
+	if scheme == "" {
+		for _, scheme := range []string{"dns", "passthrough", "unix"} {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDefaultScheme$")
+			cmd.Env = append(os.Environ(), variable+"="+scheme)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", scheme, err, out)
+			}
+		}
+		return
+	}
+	resolver.SetDefaultScheme(scheme)
+	for _, target := range []string{"name", "xds:1"} {
+		stock, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stock.Close()
+		if cc := dialTarn(t, target); cc.CanonicalTarget() != stock.CanonicalTarget() {
+			t.Errorf("%s: %s, grpc-go's %s", target, cc.CanonicalTarget(), stock.CanonicalTarget())
+		}
+	}
+}
+
 // A service config of the caller that is not supported is refused.
 func TestServiceConfigErrors(t *testing.T) {
 	balancer.Register(base.NewBalancerBuilder("no_settings_test", nil, base.Config{}))
 	for _, bad := range []string{
-		`{`, `[]`, `{} {}`, `{"unknown":1}`,
+		``, `{`, `[]`, `{} {}`, `{"unknown":1}`,
 		`{"loadBalancingConfig":[]}`, `{"loadBalancingConfig":{}}`,
 		`{"loadBalancingConfig":[{"pick_first":{},"round_robin":{}}]}`,
 		`{"loadBalancingConfig":[{"unheard_of":{}}]}`,

@@ -52,7 +52,7 @@ type dialOptions struct {
 	unaryOne       grpc.UnaryClientInterceptor
 	streamOne      grpc.StreamClientInterceptor
 	stats          []stats.Handler
-	serviceConfig  string
+	serviceConfig  *string // nil: none
 	retry          *RetryPolicy
 	hedging        *HedgingPolicy
 	bundle         credentials.Bundle
@@ -241,7 +241,7 @@ func WithStatsHandler(h stats.Handler) DialOption {
 // maxRequestMessageBytes, maxResponseMessageBytes, retryPolicy and hedgingPolicy. NewClient fails on anything
 // else rather than ignoring it.
 func WithDefaultServiceConfig(json string) DialOption {
-	return dialOption(func(o *dialOptions) { o.serviceConfig = json })
+	return dialOption(func(o *dialOptions) { o.serviceConfig = &json })
 }
 
 // WithRetryPolicy retries calls of every method for which the service config has no policy.

@@ -123,7 +123,7 @@ func (cc *ClientConn) configureWeb() (err error) {
 		}
 		w.rt = w.conns
 	}
-	if cc.fallback, err = parseServiceConfig(o.serviceConfig, strict); err != nil {
+	if cc.fallback, err = defaultServiceConfig(o); err != nil {
 		return err
 	}
 	if cc.maker, err = h2.Clients(o.h2()); err != nil {
@@ -142,9 +142,9 @@ func (cc *ClientConn) configureWeb() (err error) {
 // refuseNames refuses options that only a client of gRPC has, or only one without WithRoundTripper.
 func (o *dialOptions) refuseNames() error {
 	var cfg jsonConfig
-	if o.serviceConfig != "" {
+	if o.serviceConfig != nil {
 		// parseServiceConfig reports syntax errors.
-		_ = json.Unmarshal([]byte(o.serviceConfig), &cfg)
+		_ = json.Unmarshal([]byte(*o.serviceConfig), &cfg)
 	}
 	for _, no := range []struct {
 		given bool

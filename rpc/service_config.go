@@ -147,15 +147,21 @@ func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
+// defaultServiceConfig is that of WithDefaultServiceConfig, or an empty one.
+func defaultServiceConfig(o *dialOptions) (*serviceConfig, error) {
+	if o.serviceConfig == nil {
+		return parseServiceConfig("{}", strict)
+	}
+	return parseServiceConfig(*o.serviceConfig, strict)
+}
+
 func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 	out := &serviceConfig{text: text, methods: map[string]*methodConfig{}}
 	var js jsonConfig
-	if text != "" {
-		if err := decodeConfig(text, &js, how); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
-		}
+	err := decodeConfig(text, &js, how)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}
-	var err error
 	if out.policy, err = js.policy(how); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}

@@ -41,7 +41,7 @@ func (sw *switcher) init(act *activity) {
 	cc := act.cc
 	sw.act = act
 	sw.opts = balancer.BuildOptions{DialCreds: cc.opts.creds, CredsBundle: cc.opts.bundle, Dialer: cc.opts.dialer,
-		Authority: cc.authority, CustomUserAgent: cc.opts.userAgent, Target: cc.target}
+		Authority: cc.authority, CustomUserAgent: cc.opts.userAgent + userAgent, Target: cc.target}
 }
 
 // latest is the balancer that gets the resolver's states.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -15,7 +16,8 @@ import (
 var ErrTarget = errors.New("rpc: bad target")
 
 // findResolver parses a target and finds its resolver: WithResolvers' first, then package resolver's. A
-// target without a scheme is dns, or what resolver.SetDefaultScheme says.
+// target without a scheme, or whose scheme has no resolver, as that of "name:port" has none, is dns, or what
+// resolver.SetDefaultScheme says.
 func findResolver(target string, o *dialOptions) (resolver.Target, resolver.Builder, error) {
 	var none resolver.Target
 	if target == "" {
@@ -23,21 +25,20 @@ func findResolver(target string, o *dialOptions) (resolver.Target, resolver.Buil
 	}
 	u, err := url.Parse(target)
 	if err == nil {
-		if err := supported(u.Scheme); err != nil {
-			return none, nil, err
+		b := o.resolver(u.Scheme)
+		if b != nil || strings.Contains(target, "://") {
+			if err := supported(u.Scheme, o); err != nil {
+				return none, nil, err
+			}
 		}
-		if b := o.resolver(u.Scheme); b != nil {
+		if b != nil {
 			return checkTarget(resolver.Target{URL: *u}, b)
 		}
 		if strings.Contains(target, "://") && u.Scheme != "" {
 			return none, nil, fmt.Errorf("%w: no resolver is registered for the scheme of %q", ErrTarget, target)
 		}
 	}
-	scheme := "dns"
-	// grpc-go's default is passthrough until a program sets another.
-	if s := resolver.GetDefaultScheme(); s != "passthrough" {
-		scheme = s
-	}
+	scheme := defaultScheme()
 	if u, err = url.Parse(scheme + ":///" + target); err != nil {
 		return none, nil, fmt.Errorf("%w: %v", ErrTarget, err)
 	}
@@ -48,12 +49,28 @@ func findResolver(target string, o *dialOptions) (resolver.Target, resolver.Buil
 	return checkTarget(resolver.Target{URL: *u}, b)
 }
 
-// supported refuses the schemes whose resolvers need more of a client than grpc-go's public interfaces: xDS
+// defaultScheme is the scheme of targets that have none: grpc.NewClient's, so dns, or what the program has given to
+// resolver.SetDefaultScheme. GetDefaultScheme does not tell a program that has set passthrough from one that has set nothing. The error for
+// a target that no scheme makes a URL of does.
+func defaultScheme() string {
+	if s := resolver.GetDefaultScheme(); s != "passthrough" {
+		return s
+	}
+	_, err := grpc.NewClient("%")
+	if err != nil && strings.Contains(err.Error(), "passthrough:///%") {
+		return "passthrough"
+	}
+	return "dns"
+}
+
+// supported refuses the schemes whose resolvers in package resolver need more of a client than grpc-go's public interfaces: xDS
 // passes its routes in an internal attribute.
-func supported(scheme string) error {
+func supported(scheme string, o *dialOptions) error {
 	switch scheme {
 	case "xds", "google-c2p":
-		return fmt.Errorf("%w: xDS (scheme %q) is not supported", ErrTarget, scheme)
+		if resolverOf(o.resolvers, scheme) == nil {
+			return fmt.Errorf("%w: xDS (scheme %q) is not supported", ErrTarget, scheme)
+		}
 	}
 	return nil
 }
@@ -203,42 +220,6 @@ func (cc *ClientConn) dial(ctx context.Context, addr *resolver.Address) (net.Con
 		return cc.dialProxied(ctx, address)
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
-}
-
-// errDialerExited is the error of a dialer that has ended its goroutine (runtime.Goexit, as testing.T.FailNow does).
-var errDialerExited = errors.New("the dialer has ended its goroutine")
-
-// dialUntil is dial, and returns when stop is closed, which ends ctx, also while an application's dialer runs that ignores its context:
-// neither Close nor a call waits for it. A connection that such a dialer returns later is closed.
-func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (net.Conn, error) {
-	if cc.opts.dialer == nil {
-		return cc.dial(ctx, addr)
-	}
-	type result struct {
-		nc  net.Conn
-		err error
-	}
-	dialed := make(chan result)
-	go func() {
-		r := result{err: errDialerExited}
-		defer func() {
-			select {
-			case dialed <- r:
-			case <-stop:
-				if r.err == nil {
-					r.nc.Close()
-				}
-			}
-		}()
-		r.nc, r.err = cc.dial(ctx, addr)
-	}()
-	select {
-	case r := <-dialed:
-		return r.nc, r.err
-	case <-stop:
-		<-ctx.Done() // stop may be the end of its parent, which is seen before
-		return nil, ctx.Err()
-	}
 }
 
 // networkOf splits an address as net.Dial takes it: "unix:path" and
