@@ -48,24 +48,17 @@ type clientConn struct {
 func (s *subConn) connect(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (*clientConn, error) {
 	cc := s.act.cc
 	s.entity.SetTarget(addr.Addr)
-	nc, err := cc.dialUntil(ctx, stop, addr)
-	if err != nil {
-		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
-	}
 	c := &clientConn{cc: cc, sub: s, perRPC: s.perRPC(), name: cc.serverName(addr), decided: make(chan struct{})}
-	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
-	if nc, err = c.handshake(ctx, nc, addr); err != nil {
+	// The dialer, credentials and stats handlers are the application's. Neither Close nor a call waits for one that ignores ctx, or that
+	// has called Close. stop may be the end of ctx's parent, which is seen before ctx's.
+	nc, err := aside(stop, func() (net.Conn, error) { return c.secure(ctx, addr) }, c.abandon, func() error { <-ctx.Done(); return ctx.Err() })
+	if err != nil {
 		return nil, err
 	}
 	maker, every := cc.newest()
 	c.h2c, c.every = maker.Make(nc, c), every
 	allowIdleTLS(c.h2c, c.peer.AuthInfo)
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, c.name, c.h2c))
-	c.ctx = context.Background()
-	for _, h := range cc.opts.stats {
-		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
-		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
-	}
 	if err := cc.enlist(c); err != nil {
 		c.h2c.Close()
 	}
@@ -83,6 +76,36 @@ func (s *subConn) connect(ctx context.Context, stop <-chan struct{}, addr *resol
 	return c, nil
 }
 
+// secure dials addr, makes the handshake, and reports the connection to the stats handlers.
+func (c *clientConn) secure(ctx context.Context, addr *resolver.Address) (net.Conn, error) {
+	nc, err := c.cc.dial(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
+	}
+	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
+	if nc, err = c.handshake(ctx, nc, addr); err != nil {
+		return nil, err
+	}
+	c.ctx = context.Background()
+	for _, h := range c.cc.opts.stats {
+		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
+		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
+	}
+	return nc, nil
+}
+
+// abandon closes what secure has returned too late.
+func (c *clientConn) abandon(nc net.Conn) {
+	nc.Close()
+	c.statsEnd()
+}
+
+func (c *clientConn) statsEnd() {
+	for _, h := range c.cc.opts.stats {
+		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
+	}
+}
+
 // enlist adds c to the connections that Close ends; it fails when Close has been called already.
 func (cc *ClientConn) enlist(c *clientConn) error {
 	cc.mu.Lock()
@@ -95,11 +118,17 @@ func (cc *ClientConn) enlist(c *clientConn) error {
 	return nil
 }
 
-// dismiss removes c, which has ended.
-func (cc *ClientConn) dismiss(c *clientConn) {
+// dismiss removes c, which has ended. It reports whether Close has been called and waits for c's stats handlers. A handler that calls Close
+// itself must not be waited for.
+func (cc *ClientConn) dismiss(c *clientConn) (awaited bool) {
 	cc.mu.Lock()
+	defer cc.mu.Unlock()
 	cc.conns.remove(c)
-	cc.mu.Unlock()
+	if cc.state == connectivity.Shutdown {
+		return true
+	}
+	cc.wg.Done()
+	return false
 }
 
 func (c *clientConn) cause() error {
@@ -199,14 +228,13 @@ func (s *subConn) perRPC() []credentials.PerRPCCredentials {
 
 // ended cleans up when the connection has ended.
 func (c *clientConn) ended(why error) {
-	defer c.cc.wg.Done()
 	c.placing.cancel()
 	c.leave(why)
-	c.cc.dismiss(c)
-	c.entity.Remove()
-	for _, h := range c.cc.opts.stats {
-		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
+	if c.cc.dismiss(c) {
+		defer c.cc.wg.Done()
 	}
+	c.entity.Remove()
+	c.statsEnd()
 }
 
 // leave marks the connection as closed for new calls, for the reason why.

@@ -153,6 +153,7 @@ func (cs *clientStream) ended(st *status.Status) error {
 // receive takes ownership of the message in r and decodes it; for a call that has only one, it also receives
 // the end.
 func (cs *clientStream) receive(a *attempt, r *received, v any) error {
+	defer r.msg.Free() // unless it has been decoded; also if a hook panics
 	cs.commitOnce()
 	if cs.statsOn() {
 		cs.statsInHeader(a)
@@ -160,7 +161,6 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 	cs.gotOne = true
 	comp, err := a.compressor(r, &cs.info)
 	if err != nil {
-		r.msg.Free()
 		cs.finish(err)
 		return err
 	}

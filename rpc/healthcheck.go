@@ -84,12 +84,8 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 // watch calls Health.Watch on c until ctx or the connection ends, and calls notify with every change. A
 // server without a health service counts as healthy. s.mu is held.
 func (s *subConn) watch(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) {
-	cc := s.act.cc
-	if !cc.begin() {
-		return
-	}
+	// Close ends the connection, and with it the goroutine, but does not wait for it: it calls the application's per-RPC credentials.
 	go func() {
-		defer cc.wg.Done()
 		for failures := 0; ; failures++ {
 			if !sleep(ctx, backoff.Delay(gbackoff.DefaultConfig, failures)) || c.usable() != nil {
 				return

@@ -6,6 +6,7 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/status"
 )
 
@@ -85,6 +86,18 @@ const (
 
 // tryUnary makes one attempt of a unary call.
 func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
+	over, holds := false, false
+	defer func() {
+		if over {
+			return
+		}
+		// A function of the application's has panicked or ended the goroutine.
+		if holds {
+			a.release()
+		}
+		c.pickEnded(balancer.DoneInfo{Err: errExited})
+		c.end(errExited)
+	}()
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
 	}
@@ -94,6 +107,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 			c.statsEnd(a, err)
 		}
 		c.attemptEnded(nil, err)
+		over = true
 		return maybeProcessed, reusable, err
 	}
 	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End}
@@ -104,8 +118,10 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 			c.statsEnd(a, err)
 		}
 		c.attemptEnded(nil, err)
+		over = true
 		return seen, discard, err
 	}
+	holds = true
 	if c.statsOn() {
 		c.statsOutPayload(req, info)
 	}
@@ -118,6 +134,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	} else {
 		err = status.FromContextError(c.ctx.Err()).Err()
 	}
+	holds = false
 	if r == reusable {
 		a.st.Release()
 	} else {
@@ -127,6 +144,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 		c.statsEnd(a, err)
 	}
 	c.attemptEnded(a, err)
+	over = true
 	return a.seen, r, err
 }
 

@@ -195,7 +195,13 @@ func (c *webConns) secured(ctx context.Context) (*webConn, error) {
 	cc := c.web.cc
 	ctx, cancel := context.WithTimeout(ctx, cc.opts.minConnectTimeout())
 	defer cancel()
-	nc, err := cc.dialUntil(ctx, ctx.Done(), &resolver.Address{Addr: c.addr})
+	return aside(ctx.Done(), func() (*webConn, error) { return c.made(ctx) }, func(wc *webConn) { wc.Conn.Close() }, func() error { return &dialError{ctx.Err()} })
+}
+
+// made makes a connection. The dialer and the credentials are the application's.
+func (c *webConns) made(ctx context.Context) (*webConn, error) {
+	cc := c.web.cc
+	nc, err := cc.dial(ctx, &resolver.Address{Addr: c.addr})
 	if err != nil {
 		return nil, &dialError{err}
 	}

@@ -17,9 +17,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 )
 
@@ -187,31 +185,6 @@ func TestDialerThatIgnoresItsContext(t *testing.T) {
 			}
 		default:
 			t.Error("Close waits for the dialer")
-		}
-	})
-}
-
-// TestDialEndsWithItsContext: an attempt that is stopped while a dialer runs ends with an error, although its context's end may be seen
-// a little later than its parent's.
-func TestDialEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		never := make(chan struct{})
-		defer close(never)
-		cc, err := NewClient("passthrough:///x", WithPool(tarntest.NewPool(t)), WithTransportCredentials(insecure.NewCredentials()),
-			WithContextDialer(func(context.Context, string) (net.Conn, error) {
-				<-never
-				return nil, errors.New("too late")
-			}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer cc.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		stop := make(chan struct{})
-		close(stop)
-		time.AfterFunc(time.Second, cancel)
-		if nc, err := cc.dialUntil(ctx, stop, &resolver.Address{Addr: "x"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, %v", nc, err)
 		}
 	})
 }

@@ -33,8 +33,9 @@ type webExchange struct {
 	call *call
 	in   dialect
 
-	conns     *webConns // that make the request; nil: another round tripper does
-	unreached bool      // no connection could be made
+	conns     *webConns       // that make the request; nil: another round tripper does
+	unreached bool            // no connection could be made
+	upload    *requestMessage // the content of the request; nil: there is none, or it is not one message
 
 	res            *http.Response // nil until there is one
 	body           webBody
@@ -53,9 +54,6 @@ type webExchange struct {
 	mu sync.Mutex // of peer, which the transport's goroutines set
 	at peer.Peer
 }
-
-// errWebClosed is the cause that ends the context of a request when the client is closed.
-var errWebClosed = errors.New("rpc: the client has been closed")
 
 // exchange makes an attempt of c.
 func (w *webClient) exchange(c *call, k kind) *webExchange {
@@ -82,11 +80,11 @@ func (x *webExchange) authInfo() credentials.AuthInfo {
 // context returns the context of a request: it ends with the call's, with the client, and with the function
 // that it returns.
 func (w *webClient) context(c *call) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(c.tagged)
-	stop := context.AfterFunc(w.closed, func() { cancel(errWebClosed) })
+	ctx, cancel := context.WithCancel(c.tagged)
+	stop := context.AfterFunc(w.closed, cancel)
 	return ctx, func() {
 		stop()
-		cancel(nil)
+		cancel()
 	}
 }
 
@@ -195,16 +193,67 @@ func (x *webExchange) get(r *http.Request, m *message.Message) bool {
 	return true
 }
 
-// setBody makes m the body of r. m is borrowed until r's RoundTrip has returned, because the transport may
-// ask for the body again; each body has its own reference.
-func setBody(r *http.Request, m *message.Message) {
-	if m.Len() == 0 {
+// requestMessage is the content of a request that consists of one message, which it owns. The transport may ask for the body again until the
+// request has been answered; each body has its own reference.
+type requestMessage struct {
+	mu     sync.Mutex
+	m      message.Message
+	over   bool
+	bodies []*messageBody
+	first  [1]*messageBody // the initial array of bodies
+}
+
+// set makes b the body of r.
+func (b *requestMessage) set(r *http.Request) {
+	if b.m.Len() == 0 {
 		r.Body, r.GetBody = http.NoBody, func() (io.ReadCloser, error) { return http.NoBody, nil }
 		return
 	}
-	r.ContentLength = int64(m.Len())
-	r.Body = &messageBody{m: m.Ref()}
-	r.GetBody = func() (io.ReadCloser, error) { return &messageBody{m: m.Ref()}, nil }
+	r.ContentLength = int64(b.m.Len())
+	b.bodies = b.first[:0]
+	r.Body, _ = b.open()
+	r.GetBody = b.open
+}
+
+func (b *requestMessage) open() (io.ReadCloser, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return nil, errCallOver
+	}
+	o := &messageBody{m: b.m.Ref()}
+	b.bodies = append(b.bodies, o)
+	return o, nil
+}
+
+// free frees the message. What the transport has not closed yet keeps its references.
+func (b *requestMessage) free() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.over = true
+		b.m.Free()
+	}
+}
+
+// end is called when the call has ended. A round tripper of the application's may use the message no longer.
+func (b *requestMessage) end(conns *webConns) {
+	if conns == nil {
+		b.revoke()
+		return
+	}
+	b.free()
+}
+
+// revoke takes the message away from a round tripper that may still use it. A nil b has none.
+func (b *requestMessage) revoke() {
+	if b == nil {
+		return
+	}
+	b.free()
+	for _, o := range b.bodies { // no more are opened
+		_ = o.Close() // always nil
+	}
 }
 
 // messageBody is a request's body that consists of one message, which it owns. A transport may close it while
@@ -245,14 +294,14 @@ func (b *messageBody) Close() error {
 }
 
 // notSent is the status of a request that the round tripper failed to make.
-func (x *webExchange) notSent(ctx context.Context, err error) error {
+func (x *webExchange) notSent(err error) error {
 	var dial *dialError
 	var op *net.OpError
 	x.unreached = errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
 	if x.unreached {
 		x.begun.Store(false)
 	}
-	return x.failure(ctx, err)
+	return x.failure(err)
 }
 
 // send sends r and reads the response's header. The error is a status. When the header ends the response, the
@@ -260,15 +309,23 @@ func (x *webExchange) notSent(ctx context.Context, err error) error {
 func (x *webExchange) send(r *http.Request) error {
 	c := x.call
 	c.seen.set(receiving)
-	rt := x.web.rt
+	returned := false
+	defer func() {
+		if !returned { // a stats handler has panicked, or ended the goroutine
+			x.upload.revoke()
+		}
+	}()
+	var res *http.Response
+	var err error
 	if x.conns != nil {
-		rt = x.conns
+		res, err = x.conns.RoundTrip(r)
 	} else {
 		x.begun.Store(true) // a round tripper need not report its connections
+		res, err = roundTripAside(x.web.rt, r, x.upload, c.cc.opts.pool)
 	}
-	res, err := rt.RoundTrip(r)
+	returned = true
 	if err != nil {
-		return x.notSent(r.Context(), err)
+		return x.notSent(err)
 	}
 	x.res = res
 	x.body = webBody{r: res.Body, refs: (*responseRefs)(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
@@ -301,14 +358,14 @@ func receivedHeader(h http.Header) (metadata.MD, error) {
 }
 
 // failure is the status of a request without a response, or with an incomplete one.
-func (x *webExchange) failure(ctx context.Context, err error) error {
+func (x *webExchange) failure(err error) error {
 	var reset *h2.StreamError
 	switch {
 	case x.call.ctx.Err() != nil:
 		return status.FromContextError(x.call.ctx.Err()).Err()
 	case x.call.late(): // a connection's deadline, which is the call's while it is made, may pass before the context's timer fires
 		return status.FromContextError(context.DeadlineExceeded).Err()
-	case errors.Is(context.Cause(ctx), errWebClosed):
+	case x.web.closed.Err() != nil:
 		return ErrClientConnClosing
 	case errors.As(err, &reset):
 		st, _ := streamErrorStatus(reset)
@@ -436,6 +493,7 @@ func (x *webExchange) over() received {
 // decode fills v from r, whose message it frees.
 func (x *webExchange) decode(r *received, v any) error {
 	c := x.call
+	defer r.msg.Free() // unless it has been decoded; also if a hook panics
 	if c.statsOn() {
 		x.statsInHeader()
 	}

@@ -12,12 +12,11 @@ import (
 
 // invoke makes a unary call in another protocol than gRPC.
 func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
-	if !w.cc.begin() {
+	if w.closed.Err() != nil {
 		opts.notSent(req)
 		opts.refused(ErrClientConnClosing)
 		return ErrClientConnClosing
 	}
-	defer w.cc.wg.Done()
 	var c call
 	if err := c.init(w.cc, ctx, method, opts); err != nil {
 		opts.notSent(req)
@@ -78,13 +77,15 @@ func (x *webExchange) unary(req, reply any) (err error) {
 	if err != nil {
 		return err
 	}
-	defer m.Free()
+	body := &requestMessage{m: m}
+	defer func() { body.end(x.conns) }()
 	r, err := x.request(ctx)
 	if err != nil {
 		return err
 	}
-	if !x.get(r, &m) {
-		setBody(r, &m)
+	if !x.get(r, &body.m) {
+		x.upload = body
+		body.set(r)
 	}
 	if c.statsOn() {
 		x.statsOnly(req, info)
@@ -93,11 +94,11 @@ func (x *webExchange) unary(req, reply any) (err error) {
 		return err
 	}
 	defer x.release()
-	return x.reply(ctx, reply)
+	return x.reply(reply)
 }
 
 // reply reads the single message of a response, and its end.
-func (x *webExchange) reply(ctx context.Context, v any) error {
+func (x *webExchange) reply(v any) error {
 	first := x.next()
 	if first.err == nil {
 		if after := x.next(); after.err == nil {
@@ -112,13 +113,13 @@ func (x *webExchange) reply(ctx context.Context, v any) error {
 		first.err = errNoMessage
 	}
 	if first.err != nil {
-		return x.receiveError(ctx, &first)
+		return x.receiveError(&first)
 	}
 	return x.decode(&first, v)
 }
 
 // receiveError is the status error for the reason why next returned no message.
-func (x *webExchange) receiveError(ctx context.Context, r *received) error {
+func (x *webExchange) receiveError(r *received) error {
 	switch {
 	case errors.Is(r.err, errStatus):
 		return x.call.failure(x.status)
@@ -126,5 +127,5 @@ func (x *webExchange) receiveError(ctx context.Context, r *received) error {
 		errors.Is(r.err, errNoMessage), errors.Is(r.err, errTwoMessages):
 		return r.status(x.call.info.maxRecv, x.in.responses())
 	}
-	return x.failure(ctx, r.err)
+	return x.failure(r.err)
 }

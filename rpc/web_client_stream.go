@@ -43,14 +43,13 @@ var _ grpc.ClientStream = (*webClientStream)(nil)
 
 // newStream begins a streaming call in another protocol than gRPC.
 func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts callOptions) (grpc.ClientStream, error) {
-	if !w.cc.begin() {
+	if w.closed.Err() != nil {
 		opts.refused(ErrClientConnClosing)
 		return nil, ErrClientConnClosing
 	}
 	cs := &webClientStream{desc: desc, answered: make(chan struct{})}
 	err := cs.init(w.cc, ctx, method, opts)
 	if err != nil {
-		w.cc.wg.Done()
 		cs.reportEnd(nil, err)
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method
 		return nil, err
 	}
 	cs.mu.Lock()
-	cs.stop = context.AfterFunc(cs.ctx, func() { cs.finish(cs.x.failure(cs.ctx, cs.ctx.Err())) })
+	cs.stop = context.AfterFunc(cs.ctx, func() { cs.finish(cs.x.failure(cs.ctx.Err())) })
 	cs.mu.Unlock()
 	return cs, nil
 }
@@ -86,9 +85,6 @@ func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
 		}
 	}()
 	r, err := cs.x.request(cs.ctx)
-	if err == nil && !cs.cc.begin() {
-		err = ErrClientConnClosing
-	}
 	if err != nil {
 		cs.answer(err)
 		return err
@@ -96,14 +92,19 @@ func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
 	begun = true
 	set(r)
 	go func() {
-		defer cs.cc.wg.Done()
-		err := cs.sendRequest(r)
-		sent()
-		if cs.answer(err) {
-			cs.recvMu.Lock()
-			cs.x.release()
-			cs.recvMu.Unlock()
-		}
+		err := cs.x.failure(errExited) // a hook may end the goroutine
+		defer func() {
+			sent()
+			if err != nil {
+				r.Body.Close() // a round tripper that has ended the goroutine has not closed it, and SendMsg would wait
+			}
+			if cs.answer(err) {
+				cs.recvMu.Lock()
+				cs.x.release()
+				cs.recvMu.Unlock()
+			}
+		}()
+		err = cs.sendRequest(r)
 	}()
 	return nil
 }
@@ -122,7 +123,7 @@ func (cs *webClientStream) sendRequest(r *http.Request) error {
 		}
 		if err != nil {
 			r.Body.Close()
-			return cs.x.failure(cs.ctx, err)
+			return cs.x.failure(err)
 		}
 	}
 	if err := cs.x.send(r); err != nil {
@@ -177,7 +178,8 @@ func (cs *webClientStream) sendMessage(m message.Message) error {
 	}
 	if cs.upload == nil {
 		cs.closed = true
-		return cs.begin(func(r *http.Request) { setBody(r, &m) }, m.Free)
+		cs.x.upload = &requestMessage{m: m}
+		return cs.begin(cs.x.upload.set, func() { cs.x.upload.end(cs.x.conns) })
 	}
 	defer m.Free()
 	var err error
@@ -222,7 +224,7 @@ func (cs *webClientStream) await() error {
 	case <-cs.answered:
 		return cs.failed
 	case <-cs.ctx.Done():
-		return cs.x.failure(cs.ctx, cs.ctx.Err())
+		return cs.x.failure(cs.ctx.Err())
 	}
 }
 
@@ -256,7 +258,7 @@ func (cs *webClientStream) Context() context.Context {
 // RecvMsg waits for one message. io.EOF means that the call succeeded; any other error is its status.
 func (cs *webClientStream) RecvMsg(v any) error {
 	if err := cs.ctx.Err(); err != nil {
-		cs.finish(cs.x.failure(cs.ctx, err))
+		cs.finish(cs.x.failure(err))
 	}
 	if err := cs.outcome(); err != nil {
 		return err
@@ -284,14 +286,14 @@ func (cs *webClientStream) receive(v any) (more bool, err error) {
 		return false, err
 	}
 	if !cs.desc.ServerStreams {
-		return false, cs.x.reply(cs.ctx, v)
+		return false, cs.x.reply(v)
 	}
 	r := cs.x.next()
 	switch {
 	case errors.Is(r.err, io.EOF):
 		return false, nil
 	case r.err != nil:
-		return false, cs.x.receiveError(cs.ctx, &r)
+		return false, cs.x.receiveError(&r)
 	}
 	cs.info.lease.renew() // the message before this one
 	if err := cs.x.decode(&r, v); err != nil {
@@ -337,7 +339,6 @@ func (cs *webClientStream) finish(err error) {
 	if cs.upload != nil {
 		cs.upload.CloseWithError(errCallOver)
 	}
-	defer cs.cc.wg.Done()
 	cs.recvMu.Lock()
 	defer cs.recvMu.Unlock()
 	x := cs.x
