@@ -42,7 +42,7 @@ type call struct {
 // init decides everything that does not depend on a connection. Whatever it returns, the call has begun, and report ends
 // it.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
-	*c = call{cc: cc, ctx: ctx, method: method, info: *opts.sum, opts: opts, entity: cc.entity}
+	*c = call{cc: cc, ctx: ctx, method: method, info: opts.first.info, opts: opts, entity: cc.entity}
 	cc.idle.calls.Add(1)
 	c.entity.Begin()
 	c.seen = cc.opts.observe.begin(method, resolving)
@@ -82,7 +82,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts cal
 // its calls applies to it: service config, default options, policies, stats handlers, a config selector, observation.
 func (c *call) initOwn(conn *clientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
 	cc := conn.cc
-	*c = call{cc: cc, ctx: ctx, tagged: ctx, method: method, info: cc.bare, opts: cc.passedOn(opts), only: conn}
+	*c = call{cc: cc, ctx: ctx, tagged: ctx, method: method, info: cc.none.info, opts: cc.passedOn(opts), only: conn}
 	conn.own.Add(1)
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()

@@ -19,23 +19,29 @@ const defaultReplay = 256 << 10
 // callOptions are the options of one call. They are put together once, in Invoke and NewStream, before the first interceptor: what the
 // last interceptor passes on is all that counts, as in grpc-go.
 type callOptions struct {
-	sum   *callInfo         // of first, worked out when the client was made
-	first []grpc.CallOption // the client's default options, of a client without interceptors
+	first *optionSum // the client's default options, for a call that no interceptor sees; otherwise none
 	rest  []grpc.CallOption
 }
 
-// given are the options of a call that no interceptor sees.
-func (cc *ClientConn) given(opts []grpc.CallOption) callOptions {
-	return callOptions{sum: &cc.info, first: cc.opts.callOptions, rest: opts}
+// optionSum are options whose sum has been worked out.
+type optionSum struct {
+	info callInfo
+	of   []grpc.CallOption
 }
+
+// given are the options of a call that no interceptor sees.
+func (cc *ClientConn) given(opts []grpc.CallOption) callOptions { return callOptions{&cc.defaults, opts} }
 
 // passedOn are the options that an interceptor has passed on.
-func (cc *ClientConn) passedOn(opts []grpc.CallOption) callOptions {
-	return callOptions{sum: &cc.bare, rest: opts}
-}
+func (cc *ClientConn) passedOn(opts []grpc.CallOption) callOptions { return callOptions{cc.none, opts} }
 
-// lists are the options in order.
-func (o *callOptions) lists() [2][]grpc.CallOption { return [2][]grpc.CallOption{o.first, o.rest} }
+// lists are the options in order. A call that has not begun may have no first ones.
+func (o *callOptions) lists() [2][]grpc.CallOption {
+	if o.first == nil {
+		return [2][]grpc.CallOption{o.rest}
+	}
+	return [2][]grpc.CallOption{o.first.of, o.rest}
+}
 
 // callInfo is the sum of the options of one call.
 type callInfo struct {
@@ -65,15 +71,20 @@ func defaultCallInfo() callInfo {
 	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Default()}
 }
 
-// sumOptions works out what the client's default options are together, and what calls without them have.
+// sumOptions works out what the client's default options are together.
 func (cc *ClientConn) sumOptions() error {
-	cc.bare = defaultCallInfo()
-	cc.bare.json = cc.opts.protocol != GRPC
-	cc.info = cc.bare
-	if err := cc.info.apply(cc.opts.callOptions); err != nil {
+	d := &cc.defaults
+	d.info = defaultCallInfo()
+	d.info.json = cc.opts.protocol != GRPC
+	d.of, cc.opts.callOptions = cc.opts.callOptions, nil
+	if cc.none = d; len(d.of) == 0 {
+		return nil
+	}
+	cc.none = &optionSum{info: d.info}
+	if err := d.info.apply(d.of); err != nil {
 		return err
 	}
-	if cc.info.lending != nil {
+	if d.info.lending != nil {
 		return fmt.Errorf("%w: caller set LendResponse, whose variable is one call's", ErrCallOption)
 	}
 	return nil

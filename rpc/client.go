@@ -45,8 +45,8 @@ type ClientConn struct {
 	authority string
 	scheme    string // of the target, with another protocol than gRPC; otherwise what the transport credentials make :scheme
 	accepts   string
-	info      callInfo // the sum of the default call options
-	bare      callInfo // without them
+	defaults  optionSum  // the default call options
+	none      *optionSum // no options; defaults, if there are none
 	around    interceptors
 	routes    routes
 	maker     *h2.Maker

@@ -56,8 +56,8 @@ func (is *interceptors) another(on *grpc.ClientConn) bool { return on != nil && 
 
 // withDefaults puts the default call options in front, for interceptors to see and to change.
 func (cc *ClientConn) withDefaults(opts []grpc.CallOption) []grpc.CallOption {
-	if len(cc.opts.callOptions) == 0 {
+	if len(cc.defaults.of) == 0 {
 		return opts
 	}
-	return append(cc.opts.callOptions[:len(cc.opts.callOptions):len(cc.opts.callOptions)], opts...)
+	return append(cc.defaults.of[:len(cc.defaults.of):len(cc.defaults.of)], opts...)
 }

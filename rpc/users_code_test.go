@@ -406,3 +406,19 @@ func TestWrappedRoundTripper(t *testing.T) {
 		inner.CloseIdleConnections()
 	}
 }
+
+// TestCloseWhenAConnectionEnds: the stats handler that learns of the end of a connection may call Close.
+func TestCloseWhenAConnectionEnds(t *testing.T) {
+	s, addr := startTarn(t, &testService{})
+	closed := make(chan error, 1)
+	var cc *rpc.ClientConn
+	cc = dialTarn(t, addr, rpc.WithStatsHandler(eventHit{isEvent[*stats.ConnEnd], func() { closed <- cc.Close() }}))
+	_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
+	wantCode(t, err, codes.OK)
+	s.Stop()
+	returns(t, "Close", func() {
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
+}
