@@ -30,7 +30,9 @@ type optionSum struct {
 }
 
 // given are the options of a call that no interceptor sees.
-func (cc *ClientConn) given(opts []grpc.CallOption) callOptions { return callOptions{&cc.defaults, opts} }
+func (cc *ClientConn) given(opts []grpc.CallOption) callOptions {
+	return callOptions{&cc.defaults, opts}
+}
 
 // passedOn are the options that an interceptor has passed on.
 func (cc *ClientConn) passedOn(opts []grpc.CallOption) callOptions { return callOptions{cc.none, opts} }
