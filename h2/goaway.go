@@ -9,6 +9,8 @@ import (
 const (
 	// goAwayTimeout is the longest time between a server's two GOAWAYs.
 	goAwayTimeout = 5 * time.Second
+	// silentTime is how long a client that had no stream open may send nothing after that PING before it counts as silent.
+	silentTime = time.Second - silentTimeout // as long together as net/http waits
 	// goAwayQuiet is how long after its last stream has ended a server sends the PING between
 	// its two GOAWAYs. net/http closes the connection after that time.
 	goAwayQuiet = time.Second
@@ -18,9 +20,10 @@ const (
 	// closeTimeout is how long one that ends in order waits for the peer to close,
 	// once everything is sent.
 	closeTimeout = 5 * time.Second
-	// heardTimeout is how long it waits instead where the peer has read all but the last GOAWAY, and its end cannot be
-	// shown to the peer. It is grpc-go's.
+	// heardTimeout is how long it waits instead where the peer has read all but the last GOAWAY. It is grpc-go's.
 	heardTimeout = time.Second
+	// silentTimeout is how long it waits for a silent client, to which no response is under way.
+	silentTimeout = abortTimeout
 )
 
 // shutdown is what a call of Shutdown leaves for the end of the connection.
@@ -28,7 +31,9 @@ type shutdown struct {
 	debug string
 	timer *time.Timer // server: onShutdownTimer
 	until time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
+	idle  bool        // server: no stream was open when it was called
 	asked bool        // server: the PING is sent
+	alive bool        // server: and something has come since
 	last  uint32      // server: the last stream then; none was open
 	heard bool        // server: the answer to PING has come, and no stream after last had
 }
@@ -36,7 +41,8 @@ type shutdown struct {
 // Shutdown ends the connection once its streams have ended and been released. A
 // server announces it with two GOAWAYs, so that no request under way is lost. Between
 // them are a PING and its answer, at most five seconds: the PING is sent at once if no
-// stream is open, or else a second after the last one has ended. A client opens no more
+// stream is open, or else a second after the last one has ended. A client that had no
+// stream open and sends nothing for 750 ms is not waited for. A client opens no more
 // streams and sends its GOAWAY last. They carry debug, of which at most 1 KiB is sent:
 // why the connection ends, for the peer's logs. It does not wait: Run returns when the
 // connection has ended.
@@ -60,6 +66,7 @@ func (c *Conn) Shutdown(debug string) {
 	c.shutdown.until = time.Now().Add(goAwayTimeout)
 	c.shutdown.timer = time.AfterFunc(goAwayTimeout, c.onShutdownTimer)
 	if c.held == 0 {
+		c.shutdown.idle = true
 		c.askGoAway()
 	}
 	c.kickSoon()
@@ -70,9 +77,28 @@ func (c *Conn) Shutdown(debug string) {
 // mod_proxy_http2 keeps a connection for another request, which fails, if the PING arrives with a response's end).
 // c.mu is held.
 func (c *Conn) askGoAway() {
-	c.shutdown.asked, c.shutdown.last = true, c.lastID
+	s := c.shutdown
+	s.asked, s.last = true, c.lastID
+	if s.idle {
+		s.timer.Reset(silentTime)
+	}
 	c.putPing(0, goAwayPing)
 }
+
+// endTimeout is how long the connection waits for the peer to close it, once everything is sent. c.mu is held.
+func (c *Conn) endTimeout() time.Duration {
+	switch s := c.shutdown; {
+	case s != nil && s.heard:
+		return heardTimeout
+	case s != nil && s.silent():
+		return silentTimeout
+	}
+	return closeTimeout
+}
+
+// silent reports whether nothing has come since the PING of a server without streams. A client that is slow to read the last
+// response sends WINDOW_UPDATE. c.mu is held.
+func (s *shutdown) silent() bool { return s.idle && s.asked && !s.alive }
 
 // quietBetweenGoAways is called when the last stream between a server's two GOAWAYs has ended. c.mu is held.
 func (c *Conn) quietBetweenGoAways() {
@@ -89,13 +115,13 @@ func (c *Conn) onShutdownTimer() {
 		return
 	}
 	left := time.Until(c.shutdown.until)
-	if left <= 0 {
+	if left <= 0 || c.shutdown.silent() {
 		c.goAwayLast()
 	} else {
+		c.shutdown.timer.Reset(left)
 		if c.held == 0 && !c.shutdown.asked {
 			c.askGoAway()
 		}
-		c.shutdown.timer.Reset(left)
 	}
 	c.kickSoon()
 }

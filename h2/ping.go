@@ -111,6 +111,9 @@ func (c *Conn) doubt(s *Stream) {
 func (c *Conn) noteHeard() (more bool) {
 	p := &c.pings
 	p.heard = c.nextID
+	if s := c.shutdown; s != nil && s.asked {
+		s.alive = true
+	}
 	if p.doubtful == 0 {
 		return false
 	}

@@ -333,11 +333,7 @@ func (c *Conn) closeWriting() {
 	peerCloses := false // or the read deadline ends the connection
 	h, canShut := c.nc.(writeCloser)
 	if c.err == ErrClosed && !s.aborted {
-		wait := closeTimeout
-		if !canShut && c.shutdown != nil && c.shutdown.heard {
-			wait = heardTimeout
-		}
-		s.limit = time.Now().Add(wait)
+		s.limit = time.Now().Add(c.endTimeout())
 		peerCloses = c.nc.SetReadDeadline(s.limit) == nil && c.side == server
 		c.stopPolling()
 	}

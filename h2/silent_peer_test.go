@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,34 +73,53 @@ func TestKeepaliveReported(t *testing.T) {
 	})
 }
 
-// TestShutdownWithoutAnswer: a server whose client does not answer the PING of its first GOAWAY sends the second
-// five seconds later, and closes the connection five seconds after that if the client does not.
-func TestShutdownWithoutAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := bufferedPipe()
-		toServer(t, a, b, new(neverStarted), Config{Pool: tarntest.NewPool(t)}, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
-			io.WriteString(a, Preface)
-			r.fr.WriteSettings()
-			go r.listen()
-			synctest.Wait()
-			s.Shutdown("")
-			for _, x := range []struct {
-				wait    time.Duration
-				goAways int
-			}{{4900 * time.Millisecond, 1}, {200 * time.Millisecond, 2}} {
-				<-time.After(x.wait)
-				synctest.Wait()
-				if n := r.count(func(s seen) bool { return s.typ == http2.FrameGoAway }); n != x.goAways {
-					t.Errorf("%d GOAWAYs, not %d", n, x.goAways)
-				}
-			}
-			begun := time.Now()
-			<-s.Done()
-			if d := time.Since(begun); d > closeTimeout || d < closeTimeout-time.Second {
-				t.Errorf("the connection ended %v after the second GOAWAY", d)
-			}
+// TestShutdownOfIdleConnection: a server without streams has ended a second after Shutdown if its client answers the PING and does
+// not close the connection, and also if it sends nothing; a client that sends something is waited for, as before.
+func TestShutdownOfIdleConnection(t *testing.T) {
+	const ms = time.Millisecond
+	for name, x := range map[string]struct {
+		play func(r *raw)    // after Shutdown
+		want []time.Duration // of the second GOAWAY and of the end
+	}{
+		"silent":  {func(r *raw) {}, []time.Duration{750 * ms, 1000 * ms}},
+		"answers": {func(r *raw) { r.fr.WritePing(true, goAwayPing) }, []time.Duration{0, 1000 * ms}},
+		"closes": {func(r *raw) {
+			r.fr.WritePing(true, goAwayPing)
+			r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id == 1 })
+			r.nc.Close()
+		}, []time.Duration{0, 0}},
+		"sends something": {func(r *raw) { r.fr.WriteWindowUpdate(0, 1) }, []time.Duration{5000 * ms, 10000 * ms}},
+		"a late request": {func(r *raw) {
+			r.request(3, End)
+			r.fr.WritePing(true, goAwayPing)
+		}, []time.Duration{0, 5000 * ms}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := bufferedPipe()
+				pool := tarntest.NewPool(t)
+				toServer(t, a, b, answering{pool, 10}, Config{Pool: pool}, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
+					io.WriteString(a, Preface)
+					r.fr.WriteSettings()
+					r.fr.WriteSettingsAck()
+					go r.listen()
+					r.request(1, End)
+					synctest.Wait()
+					s.Shutdown("")
+					synctest.Wait()
+					begun := time.Now()
+					x.play(r)
+					var got []time.Duration
+					r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id < maxStreamID })
+					got = append(got, time.Since(begun))
+					<-s.Done()
+					if got = append(got, time.Since(begun)); !slices.Equal(got, x.want) {
+						t.Errorf("%v, not %v", got, x.want)
+					}
+				})
+			})
 		})
-	})
+	}
 }
 
 // writingHandler is a server's handler that has each stream written to by a goroutine of its own.
