@@ -32,8 +32,8 @@ const (
 // and given up meanwhile.
 func (c *Conn) gather() (yielded bool) {
 	s := &c.send
-	if s.left || s.state != notWriting || c.held < gatherFrom || s.w != nil && !s.w.CanTry() {
-		return false // flushLeft comes later; the writer goroutine gathers where nothing can be tried
+	if s.state != notWriting || c.held < gatherFrom || s.w != nil && !s.w.CanTry() {
+		return false // the writer goroutine gathers where nothing can be tried
 	}
 	s.state = gathering
 	c.letOthersQueue()
@@ -51,7 +51,7 @@ func (c *Conn) kickReplies() {
 	if c.queued() > 0 {
 		c.gather()
 	}
-	c.kickOrLeave() // while a caller gathers, that one sends
+	c.kick() // while a caller gathers, that one sends
 }
 
 // yieldToWoken is called between two frames. It lets the goroutines that callbacks have woken run when many frames

@@ -190,7 +190,7 @@ func (c *Conn) dropIdle() {
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.dropWriter()
-	c.send.w, c.send.out, c.send.spare, c.send.run, c.send.flush, c.send.ready = nil, nil, nil, nil, nil, nil
+	c.send.w, c.send.out, c.send.spare, c.send.run, c.send.ready = nil, nil, nil, nil, nil
 	c.enc.dropIdle()
 }
 

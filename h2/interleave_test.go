@@ -200,8 +200,8 @@ func TestQueueBounds(t *testing.T) {
 			var wg sync.WaitGroup
 			var written atomic.Int64
 			wg.Go(func() {
-				for s.Write(ctx, &Out{Data: pool.Get(passing)}) == nil {
-					written.Add(passing)
+				for s.Write(ctx, &Out{Data: pool.Get(16 << 10)}) == nil {
+					written.Add(16 << 10)
 				}
 			})
 			synctest.Wait()

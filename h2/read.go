@@ -25,7 +25,6 @@ type reading struct {
 	frames  int       // since the connection was last waited for
 	run     int       // frames since Run last waited between two frames, or yielded
 	paused  time.Time // when that was; with ReadModeration
-	wave    int       // messages since Run last waited (wave.go)
 	hold    string    // why reading is to be held back; empty: it is not
 	active  bool      // a frame has come since the last deadline
 	until   time.Time // how long an idle connection waits for input; zero: for ever
@@ -208,7 +207,7 @@ func (c *Conn) discard(n int) error {
 // pause is called before Run waits for the network: it sends what the frames
 // just read made this side queue.
 func (c *Conn) pause() {
-	c.in.run, c.in.wave = 0, 0
+	c.in.run = 0
 	if !c.in.busy {
 		return
 	}

@@ -110,9 +110,6 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	if s.is(released) {
 		return nil, nil
 	}
-	if n <= passing && !f.has(flagEndStream) {
-		c.beginWave(n)
-	}
 	return s, nil
 }
 

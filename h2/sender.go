@@ -59,9 +59,6 @@ type sender struct {
 	fresh     bool        // it has not lingered for all of lingering's last period
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
-	flush func() // Conn.flushLeft, bound once
-	left  bool   // a goroutine is about to run flush, which sends what Writes queue (wave.go)
-
 	ready           *scheduler
 	fillTo          int      // bytes of a batch before DATA waits: batchLimit or blockedLimit
 	signals         signals  // what the peer has said about priorities
@@ -402,7 +399,7 @@ func (c *Conn) outgoing() *wire.Batch {
 	if s.out == nil {
 		s.w = wire.NewWriter(c.nc, c.cfg.Pool)
 		s.out, s.spare = s.w.NewBatch(), s.w.NewBatch()
-		s.run, s.flush = c.writer, c.flushLeft
+		s.run = c.writer
 	}
 	return s.out
 }

@@ -139,7 +139,7 @@ func TestDataNotReadRefusesNothing(t *testing.T) {
 		requests = 1000
 		answer   = 100
 	)
-	for _, size := range []int{100, 10 << 10, passing, passing + 1, 100 << 10, 1 << 20} {
+	for _, size := range []int{100, 10 << 10, 16 << 10, 16<<10 + 1, 100 << 10, 1 << 20} {
 		t.Run(fmt.Sprintf("messages of %d bytes", size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pool := tarntest.NewPool(t)

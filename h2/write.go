@@ -79,7 +79,7 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 		if o.Release {
 			idle = c.release(s)
 		}
-		c.kickOrLeave()
+		c.kick()
 	}
 	c.mu.Unlock()
 	if err != nil {
