@@ -23,7 +23,6 @@ type reading struct {
 	leaving bool      // the second GOAWAY is due: its PING has been answered
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
-	run     int       // frames since Run last waited between two frames, or yielded
 	paused  time.Time // when that was; with ReadModeration
 	hold    string    // why reading is to be held back; empty: it is not
 	active  bool      // a frame has come since the last deadline
@@ -84,7 +83,6 @@ func (c *Conn) loop() error {
 				return err
 			}
 		}
-		c.yieldToWoken()
 		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {
@@ -92,7 +90,6 @@ func (c *Conn) loop() error {
 		}
 		c.in.between, c.in.active = false, true
 		c.in.frames++
-		c.in.run++
 		f := parseFrame(p)
 		if first && c.side == client && bytes.HasPrefix(p, []byte("HTTP/1.")) {
 			return c.fault(ProtocolError, "the server speaks HTTP/1.1")
@@ -207,7 +204,6 @@ func (c *Conn) discard(n int) error {
 // pause is called before Run waits for the network: it sends what the frames
 // just read made this side queue.
 func (c *Conn) pause() {
-	c.in.run = 0
 	if !c.in.busy {
 		return
 	}
@@ -216,11 +212,7 @@ func (c *Conn) pause() {
 	c.recv.handling = false
 	more := c.noteHeard()
 	c.setCurrent(nil)
-	if c.side == client && c.queued() <= fewReplies {
-		c.kickReplies()
-	} else {
-		c.kickNow()
-	}
+	c.kickNow()
 	streams := c.opened
 	c.mu.Unlock()
 	if more {
