@@ -5,7 +5,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,10 +150,12 @@ func TestBrownOut(t *testing.T) {
 func TestRefusedWithinRights(t *testing.T) {
 	gate := make(chan struct{})
 	r, s, rec := rawServer(t, Config{MaxStreams: 1, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { s.Started(); <-gate })
-	r.request(1, End)
-	awaitStarted(t, s)
-	r.fr.WriteRSTStream(1, http2.ErrCodeCancel)
-	for i := 1; i <= 1000; i++ {
+	for id := uint32(1); id < 5; id += 2 {
+		r.request(id, End)
+		awaitStarted(t, s)
+		r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+	}
+	for i := 2; i <= 1000; i++ {
 		r.request(uint32(2*i+1), End)
 		r.wantReset(uint32(2*i+1), RefusedStream)
 	}
@@ -166,47 +167,44 @@ func TestRefusedWithinRights(t *testing.T) {
 	r.lives(2003)
 }
 
-// TestRoomOfEndedStreams: a peer at the limit that resets a stream and opens another at once is served when the handler of the
-// first returns soon. Handlers that run on hold up the connection once, until one of them returns.
+// TestRoomOfEndedStreams: a peer at the limit that resets a stream and opens another at once is served, and refused when as many
+// handlers of streams that have ended still run.
 func TestRoomOfEndedStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var late atomic.Int64
-		late.Store(int64(roomWait / 2))
+		const limit = 3
+		running := make(chan struct{})
 		serve := func(s *Stream, k *call) {
 			s.Started()
 			<-k.reset
-			<-time.After(time.Duration(late.Load()))
+			<-running
 		}
 		a, b := net.Pipe()
-		r, s, rec := rawServerOn(t, a, b, Config{MaxStreams: 1}, serve)
-		from := time.Now()
-		for id := uint32(1); id < 21; id += 2 {
-			r.request(id, End)
-			r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		r, s, rec := rawServerOn(t, a, b, Config{MaxStreams: limit}, serve)
+		next := uint32(1)
+		refused := func() int {
+			synctest.Wait()
+			return r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && Code(s.code) == RefusedStream })
 		}
+		for range 2 * limit {
+			r.request(next, End)
+			synctest.Wait()
+			r.fr.WriteRSTStream(next, http2.ErrCodeCancel)
+			next += 2
+		}
+		if n := refused(); n != 0 {
+			t.Errorf("%d streams were refused while fewer than %d handlers ran", n, 2*limit)
+		}
+		r.request(next, End)
+		next += 2
+		if n := refused(); n != 1 {
+			t.Errorf("%d streams were refused while %d handlers ran, not 1", n, 2*limit)
+		}
+		close(running)
 		synctest.Wait()
-		late.Store(int64(time.Hour))
-		r.request(21, End)
-		<-time.After(roomWait)
-		refused := func(s seen) bool { return s.typ == http2.FrameRSTStream }
-		if n, took := r.count(refused), time.Since(from); n > 0 || took > 10*roomWait {
-			t.Errorf("%d streams were refused in %v", n, took)
-		}
-		r.fr.WriteRSTStream(21, http2.ErrCodeCancel)
-		from = time.Now()
-		for id := uint32(23); id < 43; id += 2 {
-			r.request(id, End)
-			r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-		}
-		synctest.Wait()
-		if n, took := r.count(refused), time.Since(from); n != 10 || took != roomWait {
-			t.Errorf("%d streams were refused in %v", n, took)
-		}
-		<-time.After(time.Hour)
 		rec.mu.Lock()
 		rec.serve = echo(t, s.cfg.Pool)
 		rec.mu.Unlock()
-		r.lives(43)
+		r.lives(next)
 	})
 }
 

@@ -159,11 +159,12 @@ func TestRefusedWithinRightsAtDefaultLimits(t *testing.T) {
 		const perSecond, seconds = 2570, 5
 		r.fr.WriteSettingsAck()
 		id := uint32(1)
-		for n := range s.cfg.MaxStreams + seconds*perSecond {
+		room := 2 * s.cfg.MaxStreams // of handlers of streams that have ended
+		for n := range room + seconds*perSecond {
 			if err := r.request(id, More); err != nil {
 				t.Fatal(n, err)
 			}
-			if n < s.cfg.MaxStreams || n%2 == 0 {
+			if n < room || n%2 == 0 {
 				r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
 			}
 			if id += 2; n%(perSecond/10) == 0 {

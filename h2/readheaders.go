@@ -234,7 +234,6 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 	var err error
 	fresh := false
 	if s == nil {
-		c.awaitRoom(f.id)
 		if s, err = c.accept(f, bad); s == nil {
 			c.mu.Unlock()
 			return err
@@ -298,7 +297,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	}
 	c.lastID = f.id
 	early, updated := c.takeEarlyPriority(f.id)
-	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.opened >= c.cfg.MaxStreams {
+	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.full() {
 		// RFC 9113 section 5.1.2: the sender may try again. The peer is within its
 		// rights when handlers of streams that have ended take the room, and before it
 		// has acknowledged the limit.
@@ -320,6 +319,12 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		s.priority, s.updated = early, true
 	}
 	return s, nil
+}
+
+// full reports whether no further stream is accepted: MaxStreams are open, or twice as many together with those that have ended and
+// whose handlers still run. A peer that resets a stream may open the next one at once, before the handler has returned. c.mu is held.
+func (c *Conn) full() bool {
+	return c.streams.len() >= c.cfg.MaxStreams || c.opened >= 2*c.cfg.MaxStreams
 }
 
 // checkHeaders checks a list against the state of its stream. c.mu is held.

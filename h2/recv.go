@@ -19,7 +19,6 @@ type receiving struct {
 	rtt          time.Duration // what the fastest acknowledgement took; 0: not known
 	timed        int           // acknowledgements that rtt is of
 	handling     bool          // Run handles frames it has read, and kicks when it has
-	crowded      bool          // server: Run has waited for room, and no stream has left any since
 }
 
 func (r *receiving) init(cfg *Config) {

@@ -185,8 +185,6 @@ func (c *Conn) leaveRoom(s *Stream) {
 	if s.is(counted) {
 		s.flags &^= counted
 		c.opened--
-		c.recv.crowded = false
-		c.starting.signal()
 		c.wakeOpeners()
 	}
 }

@@ -73,7 +73,7 @@ func rapidReset(t faultnet.OnKind) {
 	if code := <-ended; code != http2.ErrCodeEnhanceYourCalm && code != http2.ErrCodeNo {
 		t.Errorf("the connection ended with %v", code)
 	}
-	if n := most.Load(); n > limit {
-		t.Errorf("%d handlers ran at once, %d are allowed", n, limit)
+	if n := most.Load(); n > 2*limit { // as many of streams that have ended
+		t.Errorf("%d handlers ran at once, %d are allowed", n, 2*limit)
 	}
 }
