@@ -26,7 +26,7 @@ func TestRapidReset(t *testing.T) {
 		}
 		r, s, _ := rawServer(t, Config{MaxStreams: 50, Limits: Limits{Resets: resets}}, func(s *Stream, k *call) { <-gate })
 		defer close(gate)
-		bounded(t, s, 60, 1<<20, func() {
+		bounded(t, s, 110, 1<<20, func() {
 			if r.floodRequests(1_000_000, func(fr *http2.Framer, id uint32) { fr.WriteRSTStream(id, http2.ErrCodeCancel) }) == 1_000_000 {
 				t.Error("all resets were taken")
 			}
@@ -40,7 +40,7 @@ func TestRapidReset(t *testing.T) {
 func TestHandlersBounded(t *testing.T) {
 	gate := make(chan struct{})
 	r, s, _ := rawServer(t, Config{MaxStreams: 10}, func(s *Stream, k *call) { <-gate })
-	bounded(t, s, 16, 1<<20, func() {
+	bounded(t, s, 26, 1<<20, func() {
 		for i := range 100 {
 			r.request(uint32(2*i+1), End)
 			if i < 50 {
@@ -49,8 +49,8 @@ func TestHandlersBounded(t *testing.T) {
 		}
 		r.wantReset(199, RefusedStream)
 	})
-	if n := r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && s.code == http2.ErrCodeRefusedStream }); n != 90 {
-		t.Errorf("%d streams refused, not 90", n)
+	if n := r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && s.code == http2.ErrCodeRefusedStream }); n != 80 {
+		t.Errorf("%d streams refused, not 80", n)
 	}
 	close(gate)
 }
@@ -65,7 +65,7 @@ func TestMadeYouReset(t *testing.T) {
 		}
 		r, s, _ := rawServer(t, Config{MaxStreams: 50, Limits: lim}, func(s *Stream, k *call) { <-gate })
 		defer close(gate)
-		bounded(t, s, 60, 1<<20, func() {
+		bounded(t, s, 110, 1<<20, func() {
 			if r.floodRequests(1_000_000, func(fr *http2.Framer, id uint32) { fr.WriteWindowUpdate(id, 0) }) == 1_000_000 {
 				t.Error("the connection survived all broken streams")
 			}
@@ -80,7 +80,7 @@ func TestRefusedReset(t *testing.T) {
 	gate := make(chan struct{})
 	r, s, _ := rawServer(t, Config{MaxStreams: 10, Limits: Limits{Resets: 10, Useless: 100}}, func(s *Stream, k *call) { s.Started(); <-gate })
 	defer close(gate)
-	bounded(t, s, 16, 1<<20, func() {
+	bounded(t, s, 26, 1<<20, func() {
 		r.flood(100_000, func(i int) error {
 			id := uint32(2*i + 1)
 			if err := r.request(id, End); err != nil {
