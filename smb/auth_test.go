@@ -137,7 +137,7 @@ func TestTimeouts(t *testing.T) {
 func testTimeouts(t *testing.T, s *script.Server) {
 	const limit = 250 * time.Millisecond
 	s.Hook = func(c *script.Conn, m *script.Message) bool { return m.Command == proto.CommandRead }
-	f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{RequestTimeout: limit}})
+	f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{OperationTimeout: limit}})
 	must(t, err)
 	var timeout interface{ Timeout() bool }
 	begun := time.Now()

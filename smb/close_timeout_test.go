@@ -15,16 +15,16 @@ import (
 )
 
 // TestCloseTimeout uses servers that do not answer when a file is closed, a share is disconnected, and a file that could
-// not be finished is removed: each call waits for Limits.CloseTimeout, or Limits.RequestTimeout where that is shorter.
+// not be finished is removed: each call waits for Limits.CloseTimeout, or Limits.OperationTimeout where that is shorter.
 func TestCloseTimeout(t *testing.T) {
 	faultnet.NeedsFakeTime(t)
 	const limit = 3 * time.Second
 	t.Run("CloseTimeout", func(t *testing.T) { testCloseTimeout(t, limit, smb.Limits{CloseTimeout: limit}) })
-	t.Run("shorter RequestTimeout", func(t *testing.T) {
-		testCloseTimeout(t, limit, smb.Limits{CloseTimeout: 2 * limit, RequestTimeout: limit})
+	t.Run("shorter OperationTimeout", func(t *testing.T) {
+		testCloseTimeout(t, limit, smb.Limits{CloseTimeout: 2 * limit, OperationTimeout: limit})
 	})
-	t.Run("longer RequestTimeout", func(t *testing.T) {
-		testCloseTimeout(t, limit, smb.Limits{CloseTimeout: limit, RequestTimeout: 2 * limit})
+	t.Run("longer OperationTimeout", func(t *testing.T) {
+		testCloseTimeout(t, limit, smb.Limits{CloseTimeout: limit, OperationTimeout: 2 * limit})
 	})
 }
 

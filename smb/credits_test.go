@@ -228,12 +228,12 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestPendingForever answers a request with interim replies only: the call ends with its context or with RequestTimeout, and the
+// TestPendingForever answers a request with interim replies only: the call ends with its context or with OperationTimeout, and the
 // connection stays in use.
 func TestPendingForever(t *testing.T) {
 	faultnet.NeedsFakeTime(t)
 	for _, kind := range kinds() {
-		for name, limits := range map[string]smb.Limits{"context": {}, "RequestTimeout": {RequestTimeout: time.Second}} {
+		for name, limits := range map[string]smb.Limits{"context": {}, "OperationTimeout": {OperationTimeout: time.Second}} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { testPendingForever(t, protections()[kind], limits) })
 			})
@@ -270,8 +270,8 @@ func testPendingForever(t *testing.T, s *script.Server, limits smb.Limits) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	begun, want := time.Now(), 2*time.Second
-	if limits.RequestTimeout > 0 {
-		want = limits.RequestTimeout
+	if limits.OperationTimeout > 0 {
+		want = limits.OperationTimeout
 	}
 	if _, err := f.WithContext(ctx).ReadAt(make([]byte, 10), 0); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != want {
 		t.Errorf("%v after %v, want %v after %v", err, time.Since(begun), os.ErrDeadlineExceeded, want)

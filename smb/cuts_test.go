@@ -28,7 +28,7 @@ func TestWritesAcrossCuts(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: durableShare()})
 			var c cutter
 			d := smb.Dialer{DialFunc: through(t, c.dial)}
-			d.Limits.RequestTimeout = time.Minute // a WRITE without an answer fails
+			d.Limits.OperationTimeout = time.Minute // a WRITE without an answer fails
 			share := mount(t, srv, d)
 			const writers = 4
 			written := make(chan struct{})

@@ -14,17 +14,18 @@ const DefaultPort = "445"
 
 // Defaults of [Limits].
 const (
-	DefaultMaxIO         = 8 << 20
-	DefaultMaxTransact   = 1 << 20
-	DefaultPipeline      = 16 << 20
-	DefaultCredits       = 8192
-	DefaultDialTimeout   = 30 * time.Second
-	DefaultKeepAlive     = time.Minute
-	DefaultRedialTimeout = 5 * time.Second
-	DefaultCloseTimeout  = 10 * time.Second
-	DefaultReadAhead     = 64 << 20
-	DefaultMaxEntries    = 4 << 20
-	DefaultMaxListing    = 512 << 20
+	DefaultMaxIO          = 8 << 20
+	DefaultMaxTransact    = 1 << 20
+	DefaultPipeline       = 16 << 20
+	DefaultCredits        = 8192
+	DefaultDialTimeout    = 30 * time.Second
+	DefaultKeepAlive      = time.Minute
+	DefaultRequestTimeout = time.Minute
+	DefaultRedialTimeout  = 5 * time.Second
+	DefaultCloseTimeout   = 10 * time.Second
+	DefaultReadAhead      = 64 << 20
+	DefaultMaxEntries     = 4 << 20
+	DefaultMaxListing     = 512 << 20
 )
 
 // Dialer holds the settings for connecting to a server. Its fields must not change while it is in use;
@@ -61,6 +62,12 @@ type Dialer struct {
 	DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Pool gives the memory for every reply; nil: tarn.Shared().
 	Pool *tarn.Pool
+	// RequestTimeout bounds how long the server may answer neither a request nor one that was sent before it. When it has passed, at
+	// most an eighth of it later, the connection is closed. Calls that waited for such a request fail with an error that matches
+	// ErrConnLost and os.ErrDeadlineExceeded and are not repeated; to other calls the connection is lost. A request that the server
+	// has acknowledged (STATUS_PENDING, MS-SMB2 3.2.5.1.5), as servers do with locks and changes to watch, may take any time. A message
+	// of more than 64 KiB that is arriving counts as an answer to all. Zero: DefaultRequestTimeout, as in Windows; negative: none.
+	RequestTimeout time.Duration
 	// Limits bound sizes and times; zero fields take defaults.
 	Limits Limits
 	// Host is the server's name for the Initiator and in share paths; "": the host of
@@ -109,9 +116,9 @@ type Limits struct {
 	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and when ReplaceFile,
 	// WriteNewFile or Copy fails and removes its file; zero: DefaultCloseTimeout.
 	CloseTimeout time.Duration
-	// RequestTimeout bounds every operation on files and shares, except waiting for a lock or a change; zero:
-	// none. The error matches os.ErrDeadlineExceeded.
-	RequestTimeout time.Duration
+	// OperationTimeout bounds every operation on files and shares, however many requests it takes, except waiting for a lock or a
+	// change; zero: none. The error matches os.ErrDeadlineExceeded.
+	OperationTimeout time.Duration
 	// KeepAlive is how long no byte may arrive before an ECHO is sent; when none arrives for as long again,
 	// the connection is closed. Zero: DefaultKeepAlive; negative: never.
 	KeepAlive time.Duration
@@ -143,6 +150,9 @@ func (d Dialer) withDefaults() Dialer {
 	}
 	if d.Pool == nil {
 		d.Pool = tarn.Shared()
+	}
+	if d.RequestTimeout == 0 {
+		d.RequestTimeout = DefaultRequestTimeout
 	}
 	l := &d.Limits
 	l.MaxRead = positive(l.MaxRead, DefaultMaxIO)

@@ -25,7 +25,7 @@ type wrappedConn struct{ net.Conn }
 // Alternate data streams are left to TestCancelledCalls: when several goroutines open and remove them on one connection, Samba 4.17
 // was seen to try waiting CREATEs in turns, endlessly, and to read nothing from the connection meanwhile.
 func TestEndedCallsLeaveNothingOpen(t *testing.T) {
-	limits := smb.Limits{RequestTimeout: 10 * time.Second} // if Samba hangs, the test fails
+	limits := smb.Limits{OperationTimeout: 10 * time.Second} // if Samba hangs, the test fails
 	t.Run("socket", func(t *testing.T) {
 		eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) { testEndedCalls(t, srv, mount(t, srv, smb.Dialer{Limits: limits})) })
 	})

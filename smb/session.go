@@ -74,7 +74,7 @@ func (s *Session) newConnConfig(host string) *conn.Config {
 		SignAll: !cfg.AllowUnsigned, RequireEncryption: cfg.RequireEncryption,
 		RequireKey: cfg.RequireSigning || cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
 		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
-		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive,
+		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive, RequestTimeout: cfg.RequestTimeout,
 		Refused: refused, Broken: s.leases.broken,
 	}
 	for _, d := range dialects() {
@@ -201,7 +201,7 @@ func (s *Session) repeatable(err error) bool {
 // replaces reports whether err is the loss of a connection that another may replace.
 func (s *Session) replaces(err error) bool {
 	if err == nil || s.cfg.NoReconnect || !errors.Is(err, ErrConnLost) ||
-		errors.Is(err, ErrHandleLost) || errors.As(err, new(*dialError)) {
+		errors.Is(err, ErrHandleLost) || errors.Is(err, conn.ErrUnanswered) || errors.As(err, new(*dialError)) {
 		return false
 	}
 	_, closed := s.current()

@@ -59,9 +59,9 @@ func (s *Share) Unmount() error {
 
 func nothing() {}
 
-// bounded applies the Dialer's RequestTimeout to an operation.
+// bounded applies the Dialer's OperationTimeout to an operation.
 func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d := s.cfg.Limits.RequestTimeout; d > 0 {
+	if d := s.cfg.Limits.OperationTimeout; d > 0 {
 		return context.WithTimeout(ctx, d)
 	}
 	return ctx, nothing
@@ -74,7 +74,7 @@ func (s *Session) closing(ctx context.Context) (context.Context, context.CancelF
 		ctx = context.WithoutCancel(ctx)
 	}
 	bound := s.cfg.Limits.CloseTimeout
-	if d := s.cfg.Limits.RequestTimeout; d > 0 {
+	if d := s.cfg.Limits.OperationTimeout; d > 0 {
 		bound = min(bound, d)
 	}
 	return context.WithTimeout(ctx, bound)

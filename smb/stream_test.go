@@ -230,17 +230,17 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// RequestTimeout bounds streams, too.
-func TestRequestTimeoutOfStream(t *testing.T) {
+// OperationTimeout bounds streams, too.
+func TestOperationTimeoutOfStream(t *testing.T) {
 	faultnet.NeedsFakeTime(t)
 	eachKind(t, func(t *testing.T, s *script.Server) {
-		synctest.Test(t, func(t *testing.T) { testRequestTimeoutOfStream(t, s) })
+		synctest.Test(t, func(t *testing.T) { testOperationTimeoutOfStream(t, s) })
 	})
 }
 
-func testRequestTimeoutOfStream(t *testing.T, s *script.Server) {
+func testOperationTimeoutOfStream(t *testing.T, s *script.Server) {
 	s.Size = 64 << 20
-	f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{RequestTimeout: time.Second}})
+	f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{OperationTimeout: time.Second}})
 	must(t, err)
 	begun := time.Now()
 	w := writerFunc(func(p []byte) (int, error) { <-time.After(300 * time.Millisecond); return len(p), nil })

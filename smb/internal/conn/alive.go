@@ -16,6 +16,13 @@ func (c *Conn) Echo(ctx context.Context, recent time.Duration) error {
 	return c.do(ctx, c.newCall(proto.CommandEcho, 0), simple{}, inClear)
 }
 
+// probe is Echo for keepAlive, which decides what a missing reply means.
+func (c *Conn) probe(ctx context.Context) error {
+	cl := c.newCall(proto.CommandEcho, 0)
+	cl.untimed = true
+	return c.do(ctx, cl, simple{}, inClear)
+}
+
 // received notes that the server has sent something.
 func (c *Conn) received() { c.lastReceived.Store(int64(time.Since(c.begun))) }
 
@@ -44,7 +51,7 @@ func (c *Conn) keepAlive(every time.Duration) {
 		last := c.lastReceived.Load()
 		c.look()
 		ctx, cancel := context.WithTimeout(context.Background(), every)
-		err := c.Echo(ctx, 0)
+		err := c.probe(ctx)
 		cancel()
 		// Anything shows that the server is there: the reply to ECHO may be behind others, or a long one.
 		if errors.Is(err, context.DeadlineExceeded) && c.lastReceived.Load() == last {

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"sync/atomic"
+
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/smb/internal/crypt"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -82,6 +84,11 @@ type Call struct {
 	givenUp  bool   // Effect.GivenUp was called, and Answered was not
 	answered bool   // an interim reply came and its credits are counted
 	async    uint64 // AsyncId of the last interim reply, for CANCEL
+	look     uint64 // of watchRequests before it was registered
+	age      uint8  // looks without a reply
+
+	untimed bool        // watchRequests leaves it out
+	sent    atomic.Bool // its frame has been written
 
 	// The reply, the caller's after done.
 	opened bool        // the reply came encrypted

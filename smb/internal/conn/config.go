@@ -35,6 +35,8 @@ type Config struct {
 	Credits      int           // to request from the server
 	LoginTimeout time.Duration // bounds a new authentication
 	KeepAlive    time.Duration // time without a frame after which an ECHO is sent; negative: never
+	// RequestTimeout ends a connection of which a request is overdue; negative: never.
+	RequestTimeout time.Duration
 
 	// Refused makes the error that the caller of a refused request gets.
 	Refused func(Refusal) error

@@ -11,6 +11,7 @@ package conn
 
 import (
 	"context"
+	"math"
 	"net"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,7 @@ type Conn struct {
 	sealedFrames chan tarn.Buffer // encrypted frames, for a waiting caller to decrypt
 	frameLimit   atomic.Int64     // length of the longest reply requested so far, in bytes
 	lastReceived atomic.Int64     // time of the last bytes, in nanoseconds since begun
+	arriving     atomic.Bool      // a frame longer than longFrame is being received
 	dead         chan struct{}    // closed when the connection has ended
 	work         group            // the receiver, and calls that finish after their caller has returned
 	closed       atomic.Bool
@@ -82,6 +84,9 @@ func Open(ctx context.Context, nc net.Conn, cfg *Config, previous uint64) (*Conn
 	if cfg.KeepAlive > 0 {
 		c.work.run(func() { c.keepAlive(cfg.KeepAlive) })
 	}
+	if cfg.RequestTimeout > 0 {
+		c.work.run(func() { c.watchRequests(cfg.RequestTimeout) })
+	}
 	return c, nil
 }
 
@@ -98,6 +103,7 @@ func newConn(nc net.Conn, cfg *Config) *Conn {
 	c.credits.target = cfg.Credits
 	c.credits.starved = c.fail
 	c.frameLimit.Store(replyRoom)
+	c.ring.answered = math.MaxUint64
 	c.send.init(nc)
 	c.rd.SetSizes(idleReadBuffer, maxReadBuffer)
 	c.rd.OnRead(c.received)
@@ -154,6 +160,9 @@ func (c *Conn) fail(err error) {
 		if cl.state == callPending {
 			cl.state = callDone
 			cl.err = err
+			if cl.overdue() {
+				cl.err = errUnanswered
+			}
 			cl.done <- struct{}{}
 		}
 	})

@@ -110,6 +110,7 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 
 // bookCredits counts the credits of a reply. ring.mu is held.
 func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
+	c.ring.progress(cl)
 	switch {
 	case !cl.answered:
 		c.credits.answered(cl.charge, int(h.Credits), 0)
@@ -124,6 +125,8 @@ func (c *Conn) interim(cl *Call, h *proto.Header) {
 	charge, parked := cl.charge, 1
 	if cl.answered {
 		charge, parked = 0, 0
+	} else {
+		c.ring.progress(cl)
 	}
 	cl.answered, cl.async = true, h.AsyncID
 	c.credits.answered(charge, int(h.Credits), parked)

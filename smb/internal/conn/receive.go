@@ -37,6 +37,10 @@ func (c *Conn) receiveFrame() error {
 		return ProtocolError("frame longer than any requested reply")
 	}
 	c.rd.SetLowWater(lowWater)
+	if n > longFrame {
+		c.arriving.Store(true)
+		defer c.arriving.Store(false)
+	}
 	if n < proto.HeaderSize {
 		return ProtocolError("frame shorter than a header")
 	}

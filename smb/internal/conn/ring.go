@@ -1,6 +1,10 @@
 package conn
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
 
 const (
 	ringMin = 64
@@ -19,6 +23,8 @@ type ring struct {
 	free      *Call
 	err       error // the reason why the connection ended
 	cancelled cancelledIDs
+	look      uint64 // counts the looks of watchRequests
+	answered  uint64 // the lowest look of a request that was answered since the last one; ECHO does not count
 }
 
 // acquire returns an idle slot.
@@ -66,7 +72,8 @@ func (r *ring) add(cl *Call) error {
 		r.over[(*at).mid] = *at // the call that is still unanswered
 	}
 	*at = cl
-	cl.state = callPending
+	cl.state, cl.look, cl.age = callPending, r.look, 0
+	cl.sent.Store(false)
 	r.count++
 	return nil
 }
@@ -97,6 +104,13 @@ func (r *ring) find(mid uint64) *Call {
 		return cl
 	}
 	return r.over[mid]
+}
+
+// progress notes that the server has answered or acknowledged cl. r.mu is held.
+func (r *ring) progress(cl *Call) {
+	if cl.cmd != proto.CommandEcho {
+		r.answered = min(r.answered, cl.look)
+	}
 }
 
 // remove ends the registration of cl. r.mu is held.

@@ -61,6 +61,7 @@ func (c *Conn) startWith(ctx context.Context, cl *Call, req Request, least prote
 	if err := c.write(ctx, f); err != nil {
 		return c.writeFailed(ctx, cl, err)
 	}
+	cl.sent.Store(true)
 	return nil
 }
 
@@ -213,6 +214,9 @@ func (c *Conn) startCompound(ctx context.Context, compound []Compounded, least p
 			err = c.Err()
 		}
 		return c.abandonAll(ctx, compound, err)
+	}
+	for _, p := range compound {
+		p.Call.sent.Store(true)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/crypt"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -50,6 +51,8 @@ type Server struct {
 	// Split may send a frame in two parts: n bytes, and the others when the channel is closed. nil: in one
 	// part.
 	Split func(frame []byte) (n int, rest <-chan struct{})
+	// Slow may send a frame in parts of n bytes with pauses; 0: in one part.
+	Slow func(frame []byte) (n int, pause time.Duration)
 }
 
 // Message is one request. It is valid until the hook returns.
@@ -238,6 +241,16 @@ func (c *Conn) End(m *Message, n int, how Security) error {
 			}
 			<-rest
 			frame = frame[n:]
+		}
+	}
+	if c.S.Slow != nil {
+		if n, pause := c.S.Slow(frame); n > 0 {
+			for ; len(frame) > n; frame = frame[n:] {
+				if _, err := c.nc.Write(frame[:n]); err != nil {
+					return err
+				}
+				<-time.After(pause)
+			}
 		}
 	}
 	_, err := c.nc.Write(frame)
