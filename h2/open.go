@@ -36,9 +36,13 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 			c.kick()
 		}
 	}
+	idle := err != nil && o.Opened && c.held == 0 && c.events != nil
 	c.mu.Unlock()
 	if err != nil {
 		o.free()
+	}
+	if idle {
+		c.idled()
 	}
 	return s, err
 }

@@ -371,7 +371,7 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 			reason = "content-length twice, with different values"
 		case m.hosts > 1 && c.side == server:
 			reason = "host twice"
-		case m.lengths > 0 && h.Status != 304:
+		case m.lengths > 0 && h.Status != 304 && (c.side == server || h.Status/100 != 1): // RFC 9110 section 8.6: a 1xx has no content
 			length, err := strconv.ParseUint(m.length, 10, 62)
 			if err != nil {
 				reason = "content-length that is no number"

@@ -7,6 +7,7 @@ import "context"
 type waiting struct {
 	s        *Stream
 	active   bool       // a Write waits
+	taken    bool       // a Write has it, and may have yet to notice that its wait is over
 	supplied bool       // out.Source is being asked; the Write must not return meanwhile
 	ended    error      // what the Write returns then, if it is no longer active
 	out      Out        // what is left to send; a copy, so that the Out of a Write that does not wait stays off the heap
@@ -98,7 +99,7 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 		s.wait = newWaiting(s)
 	}
 	w := s.wait
-	w.active, w.out = true, *o
+	w.active, w.taken, w.out = true, true, *o
 	c.list(w)
 	c.kick()
 	c.mu.Unlock()
@@ -123,5 +124,6 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 		c.mu.Lock()
 	}
 	o.Data, o.SourceLen, w.out = w.out.Data, w.out.SourceLen, Out{}
+	w.taken = false
 	return err
 }

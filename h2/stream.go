@@ -94,7 +94,8 @@ func (s *Stream) Reset(code Code) {
 }
 
 // Release ends the layer above's use of s: no method of s may be called any
-// more. If the stream is still open it is reset with CANCEL. A callback
+// more. If the stream is still open it is reset with CANCEL, and a Write that waits on
+// another goroutine ends with ErrStreamDone. A callback
 // that has begun on Run's goroutine may still be under way when Release returns
 // on another; there, Consumed, Reset and Post do nothing from then on.
 func (s *Stream) Release() {
@@ -102,7 +103,7 @@ func (s *Stream) Release() {
 	c.mu.Lock()
 	if s.is(released) {
 		c.mu.Unlock()
-		panic("h2: Stream released twice")
+		panic(releasedTwice)
 	}
 	before := c.queued()
 	idle := c.release(s)
@@ -114,6 +115,11 @@ func (s *Stream) Release() {
 		c.idled()
 	}
 }
+
+const releasedTwice = "h2: Stream released twice"
+
+// releasedSince reports whether s has been released since it had gen. c.mu is held.
+func (s *Stream) releasedSince(gen uint32) bool { return s.gen != gen || s.is(released) }
 
 // release is Release apart from sending and OnIdle; it reports whether idled is to be called. s is not released yet. c.mu is held.
 func (c *Conn) release(s *Stream) (idle bool) {
@@ -137,6 +143,9 @@ const maxFree = 128
 func (c *Conn) recycle(s *Stream) {
 	s.gen++
 	s.Value, s.err = nil, nil
+	if s.wait != nil && s.wait.taken { // Release came during a Write, which keeps it
+		s.wait = nil
+	}
 	if c.nfree < maxFree {
 		s.next, c.free = c.free, s
 		c.nfree++

@@ -72,16 +72,20 @@ func (o *Out) failed(err error) {
 func (s *Stream) Write(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
+	gen := s.gen
 	err := c.write(ctx, s, o)
-	idle := false
+	idle, twice := false, false
 	if err == nil {
 		c.gather()
-		if o.Release {
+		if twice = o.Release && s.releasedSince(gen); o.Release && !twice {
 			idle = c.release(s)
 		}
 		c.kick()
 	}
 	c.mu.Unlock()
+	if twice {
+		panic(releasedTwice)
+	}
 	if err != nil {
 		o.failed(err)
 	}
@@ -98,15 +102,21 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
+	gen := s.gen
 	err := c.write(ctx, s, o)
-	idle := false
+	idle, twice := false, false
 	if err == nil && o.Release {
-		idle = c.release(s)
+		if twice = s.releasedSince(gen); !twice {
+			idle = c.release(s)
+		}
 	}
 	if err == nil && c.queued() >= batchLimit {
 		c.kickSoon()
 	}
 	c.mu.Unlock()
+	if twice {
+		panic(releasedTwice)
+	}
 	if err != nil {
 		o.failed(err)
 	}
