@@ -27,14 +27,25 @@ func kindOf(d *grpc.StreamDesc) kind { return kind{d.ClientStreams, d.ServerStre
 func (c *call) statsOn() bool { return c.only == nil && len(c.cc.opts.stats) > 0 }
 
 func (c *call) statsBegin(k kind) {
+	c.tagged = c.statsTag()
+	c.statsBegun(k)
+}
+
+// statsTag returns the context of an attempt that begins.
+func (c *call) statsTag() context.Context {
 	c.begun = time.Now()
 	ctx := c.ctx
 	for _, h := range c.cc.opts.stats {
 		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.method, FailFast: !c.info.waitForReady, NameResolutionDelay: c.delayed})
 	}
-	c.tagged, c.peered = ctx, nil
+	return ctx
+}
+
+// statsBegun reports the attempt of the context that statsTag has returned.
+func (c *call) statsBegun(k kind) {
+	c.peered = nil
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(ctx, &stats.Begin{Client: true, BeginTime: c.begun, FailFast: !c.info.waitForReady,
+		h.HandleRPC(c.tagged, &stats.Begin{Client: true, BeginTime: c.begun, FailFast: !c.info.waitForReady,
 			IsClientStream: k.client, IsServerStream: k.server, IsTransparentRetryAttempt: c.retry.transparent})
 	}
 }

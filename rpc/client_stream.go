@@ -35,6 +35,7 @@ type clientStream struct {
 	cleaned   bool // everything has been released
 	broken    bool // part of a message may have been sent: no other may follow
 	firstUsed bool // first is in use
+	replayed  bool // the last attempt that replaced another has been sent all messages
 	prepared  bool // first has a connection, and its stream is opened together with the request
 
 	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
@@ -88,7 +89,7 @@ func (cs *clientStream) start() error {
 	switch {
 	case cs.current() != nil: // RecvMsg of a hedged call that has committed to this attempt was faster
 	case cs.desc.ClientStreams:
-		err = cs.begin(h2.Out{})
+		_, err = cs.begin(h2.Out{})
 	default:
 		// The header is sent together with the request; whether the target can be reached is checked now, as
 		// callers expect.
@@ -109,17 +110,16 @@ func (cs *clientStream) start() error {
 	return nil
 }
 
-// begin opens the first attempt with out, and another when out was never sent. sendMu is held.
-func (cs *clientStream) begin(out h2.Out) error {
+// begin opens the first attempt with out, and another when out was never sent. It reports whether out has been sent. sendMu is held.
+func (cs *clientStream) begin(out h2.Out) (sent bool, err error) {
 	for {
 		a, seen, err := cs.open(out)
 		if err == nil || !cs.mayRetry(a, err, seen) {
-			return err
+			return err == nil, err
 		}
 		if out.Data.Len() > 0 || out.Rest != nil {
 			// The failed attempt owned the messages; their copies remain.
-			cs.replayAll()
-			return nil
+			return cs.replayAll(), nil
 		}
 	}
 }
@@ -147,7 +147,11 @@ func (cs *clientStream) attempt() (*attempt, *clientConn, error) {
 		cs.firstUsed = true
 		a.limit, a.gate.own.woken = cs.info.maxRecv, cs.cc.wakeUps.get()
 		if cs.statsOn() {
-			cs.statsBegin(kindOf(cs.desc))
+			ctx := cs.statsTag()
+			cs.mu.Lock()
+			cs.tagged = ctx // which Context reads
+			cs.mu.Unlock()
+			cs.statsBegun(kindOf(cs.desc))
 		}
 	}
 	cs.prepared = false
@@ -197,12 +201,15 @@ func (cs *clientStream) isOver() bool { return cs.over.Load() }
 
 func (cs *clientStream) current() *attempt { return cs.a.Load() }
 
-// again replaces an attempt that has ended by another and sends all messages to it; it reports whether there
-// is one to continue with.
-func (cs *clientStream) again(ended *attempt, err error) bool {
+// again replaces an attempt that has ended by another and sends all messages to it. It returns the one to continue with; nil: there is
+// none.
+func (cs *clientStream) again(ended *attempt, err error) *attempt {
 	cs.lockSend(ended)
 	defer cs.sendMu.Unlock()
-	return cs.againLocked(ended, err)
+	if !cs.againLocked(ended, err) {
+		return nil
+	}
+	return cs.current() // without the lock there may be none: it may have ended and be replaced
 }
 
 // lockSend locks sendMu. A SendMsg that holds it may wait for the window of a, which has ended: resetting its
@@ -217,6 +224,7 @@ func (cs *clientStream) lockSend(a *attempt) {
 	cs.sendMu.Lock()
 }
 
+// againLocked is again; sendMu is held.
 func (cs *clientStream) againLocked(ended *attempt, err error) bool {
 	if cs.current() != ended {
 		return !cs.isOver()
@@ -233,18 +241,17 @@ func (cs *clientStream) againLocked(ended *attempt, err error) bool {
 	}
 	cs.attemptEnded(ended, err)
 	cs.a.Store(nil)
-	cs.replayAll()
+	cs.replayed = cs.replayAll()
 	return true
 }
 
-// replayAll opens an attempt and sends it all kept messages. If that fails, the attempt has ended and its
+// replayAll opens an attempt and sends it all kept messages, and reports whether it has. If opening fails, the attempt has ended and its
 // status says why. sendMu is held.
-func (cs *clientStream) replayAll() {
+func (cs *clientStream) replayAll() bool {
 	for {
 		a, seen, err := cs.open(h2.Out{})
 		if err == nil {
-			cs.replayTo(a)
-			return
+			return cs.replayTo(a)
 		}
 		if !cs.mayRetry(a, err, seen) {
 			cs.a.Store(a)
@@ -252,22 +259,23 @@ func (cs *clientStream) replayAll() {
 			a.finishWith(status.Convert(err))
 			a.mu.Unlock()
 			cs.committed = true
-			return
+			return false
 		}
 	}
 }
 
-// replayTo sends a all kept messages. A failure ends a, or the call's context has ended.
-func (cs *clientStream) replayTo(a *attempt) {
+// replayTo sends a all kept messages, and reports whether it has. A failure ends a, or the call's context has ended.
+func (cs *clientStream) replayTo(a *attempt) bool {
 	for i := range cs.replay {
 		m := cs.replay[i].Ref()
 		if a.write(cs.ctx, &h2.Out{Data: m.Buf, Rest: m.Chain}) != nil {
-			return
+			return false
 		}
 	}
 	if cs.closed {
 		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
 	}
+	return true
 }
 
 // keep stores a reference to m for another attempt, unless none will follow or too much is stored. sendMu is
@@ -309,10 +317,12 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 	}
 	for !a.waitHeader() {
 		st, _ := a.outcome()
-		if st == nil || !cs.again(a, st.Err()) {
+		if st == nil {
 			return nil, nil
 		}
-		a = cs.current()
+		if a = cs.again(a, st.Err()); a == nil {
+			return nil, nil
+		}
 	}
 	return a.headerMD(), nil
 }
@@ -329,10 +339,13 @@ func (cs *clientStream) Trailer() metadata.MD {
 // ClientStream: another attempt might have another peer.
 func (cs *clientStream) Context() context.Context {
 	cs.held.Store(true)
+	cs.mu.Lock()
+	ctx := cs.tagged
+	cs.mu.Unlock()
 	if a := cs.current(); a != nil && a.conn != nil {
-		return peer.NewContext(cs.tagged, &a.conn.peer)
+		return peer.NewContext(ctx, &a.conn.peer)
 	}
-	return cs.tagged
+	return ctx
 }
 
 // started opens the stream of a call without client streaming whose caller asks for the response before it
@@ -350,7 +363,7 @@ func (cs *clientStream) started() (*attempt, error) {
 		cs.cleanUp()
 		return nil, err
 	}
-	if err := cs.begin(h2.Out{}); err != nil {
+	if _, err := cs.begin(h2.Out{}); err != nil {
 		cs.finishLocked(err)
 		return nil, err
 	}

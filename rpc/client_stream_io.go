@@ -27,25 +27,25 @@ func (cs *clientStream) SendMsg(v any) error {
 func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) error {
 	cs.seen.set(sending)
 	defer cs.seen.set(working)
-	err := cs.sendMessage(m)
-	if err == nil && cs.statsOn() {
+	sent, err := cs.sendMessage(m)
+	if sent && cs.statsOn() {
 		cs.statsOutPayload(v, info)
 	}
 	return err
 }
 
-// sendMessage takes ownership of m.
-func (cs *clientStream) sendMessage(m message.Message) error {
+// sendMessage takes ownership of m. It reports whether m has been sent: if it has not, RecvMsg may have to return the reason.
+func (cs *clientStream) sendMessage(m message.Message) (sent bool, err error) {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock() // also if a hook panics
 	if cs.closed {
 		m.Free()
 		cs.finishLocked(errClosed) // an incorrect use of the stream ends the call
-		return errClosed
+		return false, errClosed
 	}
 	if cs.isOver() || cs.contextEnded() {
 		m.Free()
-		return io.EOF
+		return false, io.EOF
 	}
 	cs.keep(&m)
 	out := h2.Out{Data: m.Buf, Rest: m.Chain}
@@ -55,28 +55,27 @@ func (cs *clientStream) sendMessage(m message.Message) error {
 	}
 	a := cs.current()
 	if a == nil {
-		if err := cs.begin(out); err != nil {
+		if sent, err = cs.begin(out); err != nil {
 			cs.finishLocked(err)
-			return err
 		}
-		return nil
+		return sent, err
 	}
 	if cs.broken {
 		m.Free()
-		return io.EOF
+		return false, io.EOF
 	}
 	if a.write(cs.ctx, &out) == nil {
-		return nil
+		return true, nil
 	}
 	// The attempt has ended or is about to, as its connection has; or the context has, which ends the call.
 	if !a.waitEnd(cs.ctx.Done()) {
 		cs.broken = true
-		return io.EOF
+		return false, io.EOF
 	}
 	if st, _ := a.outcome(); st != nil && cs.againLocked(a, st.Err()) {
-		return nil // m was among the messages that were sent again
+		return cs.replayed, nil // m was among the messages that were sent again
 	}
-	return io.EOF
+	return false, io.EOF
 }
 
 // CloseSend ends the sequence of requests. It returns nil.
@@ -89,7 +88,7 @@ func (cs *clientStream) CloseSend() error {
 	cs.closed = true
 	a := cs.current()
 	if a == nil {
-		if err := cs.begin(h2.Out{Ending: h2.End}); err != nil {
+		if _, err := cs.begin(h2.Out{Ending: h2.End}); err != nil {
 			cs.finishLocked(err)
 		}
 		return nil
@@ -126,9 +125,11 @@ func (cs *clientStream) RecvMsg(v any) error {
 			return cs.refuse(a, &r)
 		}
 		st, _ := a.outcome()
-		if st != nil && cs.again(a, st.Err()) {
-			a = cs.current()
-			continue
+		if st != nil {
+			if next := cs.again(a, st.Err()); next != nil {
+				a = next
+				continue
+			}
 		}
 		return cs.ended(st)
 	}

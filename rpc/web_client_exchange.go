@@ -51,8 +51,31 @@ type webExchange struct {
 
 	begun atomic.Bool // a request was begun, and a connection could be made for it
 
-	mu sync.Mutex // of peer, which the transport's goroutines set
-	at peer.Peer
+	mu        sync.Mutex // of at, which the transport's goroutines set
+	at        peer.Peer
+	hasConn   bool   // at is set
+	connected signal // when it is
+}
+
+// awaitConn waits until the transport has said which connection the request has, if it does. h2http calls hooks on a goroutine of its own,
+// so that the connection may be in use already, or the response received.
+func (x *webExchange) awaitConn(ctx context.Context) {
+	switch x.web.rt.(type) {
+	case *webConns, *http.Transport, *h2http.Transport:
+	default:
+		return
+	}
+	x.mu.Lock()
+	if x.hasConn {
+		x.mu.Unlock()
+		return
+	}
+	connected := x.connected.next()
+	x.mu.Unlock()
+	select {
+	case <-connected:
+	case <-ctx.Done():
+	}
 }
 
 // exchange makes an attempt of c.
@@ -116,6 +139,8 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 		if c, ok := info.Conn.(*webConn); ok {
 			x.at.AuthInfo = c.auth
 		}
+		x.hasConn = true
+		x.connected.notify()
 		x.mu.Unlock()
 		x.begun.Store(true)
 		x.statsOut()
@@ -327,6 +352,7 @@ func (x *webExchange) send(r *http.Request) error {
 	if err != nil {
 		return x.notSent(err)
 	}
+	x.awaitConn(r.Context())
 	x.res = res
 	x.body = webBody{r: res.Body, refs: (*responseRefs)(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
 	x.body.plain, x.body.in.Ends = x.in.framing().plain, x.in.framing().ends

@@ -162,6 +162,7 @@ func (cs *webClientStream) SendMsg(v any) error {
 	case cs.upload == nil:
 		cs.x.statsOnly(v, info)
 	default:
+		cs.x.awaitConn(cs.ctx)
 		cs.x.statsOut()
 		cs.statsOutPayload(v, info)
 	}
