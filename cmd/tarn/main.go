@@ -2,16 +2,17 @@
 //
 //	go run ./cmd/tarn bench
 //
-// "tarn help" lists its commands; "tarn COMMAND -h" shows the arguments of each.
+// "tarn help" lists its commands; "tarn COMMAND -h" shows the arguments of each; "tarn completion bash",
+// zsh or fish writes a script that has a shell complete them.
 package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/bench"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
@@ -21,22 +22,8 @@ import (
 	"github.com/tarn-go/tarn/cmd/tarn/internal/tune"
 )
 
-// command is one of the things tarn does.
-type command struct {
-	name  string
-	about string
-	run   func(ctx context.Context, args []string, std cli.Streams) int
-}
-
-func commands() []command {
-	return []command{
-		{"bench", "measure Tarn beside what programs use today", bench.Run},
-		{"top", "watch a running service's pools in a terminal", top.Run},
-		{"tune", "find the best size classes for what a pool recorded", tune.Run},
-		{"smb", "list and copy files of an SMB server", smb.Run},
-		{"migrate", "change a program from grpc-go to package rpc", migrate.Run},
-		{"version", "print the version of Tarn and of what it is built with", version},
-	}
+func commands() []*cobra.Command {
+	return []*cobra.Command{bench.Command(), top.Command(), tune.Command(), smb.Command(), migrate.Command(), version()}
 }
 
 func main() {
@@ -53,27 +40,5 @@ func interruptible() (context.Context, context.CancelFunc) {
 
 // run is the program without the process: it returns the exit status.
 func run(ctx context.Context, args []string, std cli.Streams) int {
-	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
-		if err := help(std.Out); err != nil {
-			return cli.Failed
-		}
-		return cli.OK
-	}
-	for _, c := range commands() {
-		if c.name == args[0] {
-			return c.run(ctx, args[1:], std)
-		}
-	}
-	fmt.Fprintf(std.Err, "tarn: unknown command %q; \"tarn help\" lists the commands\n", args[0])
-	return cli.Usage
-}
-
-func help(w io.Writer) error {
-	text := "usage: tarn COMMAND [arguments]\n\n"
-	for _, c := range commands() {
-		text += fmt.Sprintf("  %-8s%s\n", c.name, c.about)
-	}
-	text += "\n\"tarn COMMAND -h\" lists a command's arguments.\n"
-	_, err := io.WriteString(w, text)
-	return err
+	return cli.Execute(ctx, cli.Root(commands()...), args, std)
 }

@@ -22,8 +22,8 @@ func TestHelpListsEveryCommand(t *testing.T) {
 			t.Fatalf("tarn %v: status %d, %q", args, status, errs)
 		}
 		for _, c := range commands() {
-			if !strings.Contains(out, "  "+c.name+" ") || !strings.Contains(out, c.about) {
-				t.Errorf("tarn %v does not list %s:\n%s", args, c.name, out)
+			if !strings.Contains(out, "  "+c.Name()+" ") || !strings.Contains(out, c.Short) {
+				t.Errorf("tarn %v does not list %s:\n%s", args, c.Name(), out)
 			}
 		}
 	}
@@ -41,8 +41,8 @@ func TestUnknownCommand(t *testing.T) {
 
 func TestEveryCommandRefusesAnUnknownFlag(t *testing.T) {
 	for _, c := range commands() {
-		t.Run(c.name, func(t *testing.T) {
-			status, _, errs := runTarn(t, c.name, "-no-such-flag")
+		t.Run(c.Name(), func(t *testing.T) {
+			status, _, errs := runTarn(t, c.Name(), "-no-such-flag")
 			if status != cli.Usage {
 				t.Errorf("status %d, want %d", status, cli.Usage)
 			}
@@ -50,5 +50,16 @@ func TestEveryCommandRefusesAnUnknownFlag(t *testing.T) {
 				t.Errorf("not one clear line: %q", errs)
 			}
 		})
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if status, out, errs := runTarn(t, "completion", shell); status != cli.OK || !strings.Contains(out, "tarn") || errs != "" {
+			t.Errorf("%s: %d %q", shell, status, errs)
+		}
+	}
+	if _, out, _ := runTarn(t, "__complete", "smb", "get", "--ver"); !strings.Contains(out, "--verify") {
+		t.Errorf("%q", out)
 	}
 }

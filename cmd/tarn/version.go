@@ -1,32 +1,28 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
 
 // version is the command "tarn version".
-func version(_ context.Context, args []string, std cli.Streams) int {
-	flags := flag.NewFlagSet("tarn version", flag.ContinueOnError)
-	others, err := cli.Parse(flags, args, "usage: tarn version\n", std.Out)
-	if err == nil && len(others) > 0 {
-		err = fmt.Errorf("%q: it takes no arguments", others[0])
-	}
-	return cli.Finish("tarn version", err, std.Err, func() error {
-		info, ok := debug.ReadBuildInfo()
-		if !ok {
-			info = &debug.BuildInfo{}
-		}
-		_, err := io.WriteString(std.Out, describe(info))
-		return err
-	})
+func version() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "print the version of Tarn and of what it is built with", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, ok := debug.ReadBuildInfo()
+			if !ok {
+				info = &debug.BuildInfo{}
+			}
+			_, err := io.WriteString(cmd.OutOrStdout(), describe(info))
+			return cli.Fail(err)
+		}}
 }
 
 // describe writes the command's version, commit, compiler and the modules of Tarn it is made of.

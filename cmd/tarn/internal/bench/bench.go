@@ -3,13 +3,14 @@ package bench
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
@@ -39,41 +40,47 @@ type options struct {
 	html     string
 }
 
-// Run is tarn bench. It returns cli.OK, cli.Failed if a measurement or the report failed, and
-// cli.Usage if the arguments are invalid.
-func Run(ctx context.Context, args []string, std cli.Streams) int {
-	if len(args) == 3 && args[0] == relayCommand {
-		return cli.Finish("tarn bench", nil, std.Err, func() error { return runRelay(args[1], args[2]) })
+// Command is tarn bench.
+func Command() *cobra.Command {
+	var opt options
+	known := sections()
+	var names []string
+	about := "Measures Tarn beside what programs use today. Sections (all of them if none is named):\n"
+	for _, s := range known {
+		names = append(names, s.name)
+		about += fmt.Sprintf("\n  %-8s%s", s.name, s.title)
 	}
-	opt, err := parse(args, std.Out)
-	return cli.Finish("tarn bench", err, std.Err, func() error {
-		rep, err := measure(ctx, opt, newProgress(std.Err))
-		if err != nil {
-			return err
-		}
-		return deliver(rep, opt, std.Out)
-	})
+	c := &cobra.Command{Use: "bench [section ...]", Short: "measure Tarn beside what programs use today", Long: about,
+		Args: cobra.ArbitraryArgs, ValidArgs: names,
+		RunE: func(cmd *cobra.Command, asked []string) error {
+			if err := opt.choose(asked); err != nil {
+				return err
+			}
+			rep, err := measure(cmd.Context(), opt, newProgress(cmd.ErrOrStderr()))
+			if err == nil {
+				err = deliver(rep, opt, cmd.OutOrStdout())
+			}
+			return cli.Fail(err)
+		}}
+	c.Flags().BoolVar(&opt.short, "short", false, "a quick look: fewer cases and turns, about ten seconds")
+	c.Flags().BoolVar(&opt.json, "json", false, "print the results as JSON instead of tables")
+	c.Flags().StringVarP(&opt.html, "output", "o", "", "also write a page with plots to `file`")
+	c.AddCommand(&cobra.Command{Use: relayCommand, Hidden: true, Args: cobra.ExactArgs(2), // a process of a measurement
+		RunE: func(_ *cobra.Command, args []string) error { return cli.Fail(runRelay(args[0], args[1])) }})
+	return c
 }
 
-func parse(args []string, out io.Writer) (options, error) {
-	var opt options
-	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.BoolVar(&opt.short, "short", false, "a quick look: fewer cases and turns, about ten seconds")
-	fs.BoolVar(&opt.json, "json", false, "print the results as JSON instead of tables")
-	fs.StringVar(&opt.html, "o", "", "also write a page with plots to `file`")
+// choose sets the sections that are named, all if none is.
+func (opt *options) choose(asked []string) error {
 	known := sections()
 	var names []string
 	for _, s := range known {
 		names = append(names, s.name)
 	}
-	asked, err := cli.Parse(fs, args, usage(known), out)
-	if err != nil {
-		return opt, err
-	}
 	for _, name := range asked {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return opt, fmt.Errorf("unknown section %q (there are: %s)", name, strings.Join(names, " "))
+			return fmt.Errorf("unknown section %q (there are: %s)", name, strings.Join(names, " "))
 		}
 		if !slices.ContainsFunc(opt.sections, func(s section) bool { return s.name == name }) {
 			opt.sections = append(opt.sections, known[i])
@@ -82,17 +89,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	if len(opt.sections) == 0 {
 		opt.sections = known
 	}
-	return opt, nil
-}
-
-func usage(known []section) string {
-	var b strings.Builder
-	b.WriteString("usage: tarn bench [flags] [section ...]\n\nMeasures Tarn beside what programs use today. Sections (all of them if none is named):\n\n")
-	for _, s := range known {
-		fmt.Fprintf(&b, "  %-8s%s\n", s.name, s.title)
-	}
-	b.WriteString("\nFlags:\n\n")
-	return b.String()
+	return nil
 }
 
 // session is one run of the command.

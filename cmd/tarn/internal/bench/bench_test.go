@@ -46,7 +46,7 @@ func TestHelpNamesSectionsAndFlags(t *testing.T) {
 	if status != cli.OK || errs != "" {
 		t.Fatalf("status %d, %q", status, errs)
 	}
-	for _, want := range []string{"core", "http", "grpc", "rpc", "smb", "-short", "-json", "-o file"} {
+	for _, want := range []string{"core", "http", "grpc", "rpc", "smb", "-short", "-json", "-o, --output file"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("help does not mention %s:\n%s", want, out)
 		}

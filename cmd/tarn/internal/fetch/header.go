@@ -2,10 +2,11 @@ package fetch
 
 import (
 	"errors"
-	"flag"
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // Header is the part of a command's flags that adds headers to a request.
@@ -13,7 +14,7 @@ type Header struct{ http.Header }
 
 // Flags adds -header and -token to a command's flags. Without -token the environment's TARN_TOKEN is
 // used, which other users of the machine do not see in a list of processes.
-func (h *Header) Flags(flags *flag.FlagSet) {
+func (h *Header) Flags(flags *pflag.FlagSet) {
 	h.Header = http.Header{}
 	if token := os.Getenv("TARN_TOKEN"); token != "" {
 		h.Set("Authorization", "Bearer "+token)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"go/types"
 	"io"
@@ -17,13 +16,16 @@ import (
 	"strings"
 
 	"github.com/natefinch/atomic"
+	"github.com/spf13/cobra"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
 
-const usage = `usage: tarn migrate [-n] [-back] [PACKAGES]
-
+// Command is the command.
+func Command() *cobra.Command {
+	var look, back bool
+	c := &cobra.Command{Use: "migrate [PACKAGES]", Short: "change a program from grpc-go to package rpc", Long: strings.TrimSpace(`
 Changes Go packages (./... unless given) from google.golang.org/grpc's clients and servers to
 github.com/tarn-go/tarn/rpc: constructors, options, types and imports. Arguments for a library's
 *grpc.ClientConn are wrapped in rpc.AsGRPC. Generated files are not changed. Places that it cannot change
@@ -33,33 +35,31 @@ package rpc/opentelemetry if it uses grpc's stats/opentelemetry:
 
     go get -t github.com/tarn-go/tarn/rpc ./...
 
-With ./..., go get also adds the sums that the new requirements need, and with -t those of tests.
-
-`
-
-// Run runs the command and returns its exit status.
-func Run(ctx context.Context, args []string, std cli.Streams) int {
-	write, way := true, toTarn
-	flags := flag.NewFlagSet("tarn migrate", flag.ContinueOnError)
-	flags.BoolFunc("n", "write nothing: only say what would change", func(string) error { write = false; return nil })
-	flags.BoolFunc("back", "change packages from package rpc to grpc-go", func(string) error { way = toGRPC; return nil })
-	patterns, err := cli.Parse(flags, args, usage, std.Out)
-	if len(patterns) == 0 {
-		patterns = []string{"./..."}
-	}
-	return cli.Finish("tarn migrate", err, std.Err, func() error {
-		p, err := load(ctx, ".", patterns, way)
-		if err != nil {
-			return err
-		}
-		p.rewrite()
-		if write {
-			if err := p.write(std.Out); err != nil {
-				return err
+With ./..., go get also adds the sums that the new requirements need, and with -t those of tests.`),
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, patterns []string) error {
+			if len(patterns) == 0 {
+				patterns = []string{"./..."}
 			}
-		}
-		return p.report(ctx, std.Out)
-	})
+			way := toTarn
+			if back {
+				way = toGRPC
+			}
+			p, err := load(cmd.Context(), ".", patterns, way)
+			if err != nil {
+				return cli.Fail(err)
+			}
+			p.rewrite()
+			if !look {
+				if err := p.write(cmd.OutOrStdout()); err != nil {
+					return cli.Fail(err)
+				}
+			}
+			return cli.Fail(p.report(cmd.Context(), cmd.OutOrStdout()))
+		}}
+	c.Flags().BoolVarP(&look, "dry-run", "n", false, "write nothing: only say what would change")
+	c.Flags().BoolVar(&back, "back", false, "change packages from package rpc to grpc-go")
+	return c
 }
 
 // write writes the changed files. When one cannot be written, those that have been are named.

@@ -94,7 +94,7 @@ func (a *app) dial(ctx context.Context, l location) (*client.Session, error) {
 		a.logins[key] = initiator
 	}
 	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt,
-		AllowGuest: a.opts.guest, Limits: a.limits}
+		AllowGuest: a.opts.guest, AllowUnsigned: a.opts.unsigned, Limits: a.limits}
 	if a.opts.stats {
 		d.DialFunc = a.traffic.dial
 	}

@@ -198,7 +198,7 @@ func TestFlagsAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, "get", s.url("file"), "-encrypt")
-	if r := run(t.Context(), "get", s.url("file"), "-encrpyt"); r.status != cli.Usage || !strings.Contains(r.err, "-encrpyt") {
+	if r := run(t.Context(), "get", s.url("file"), "-encrpyt"); r.status != cli.Usage || !strings.Contains(r.err, "--encrpyt") {
 		t.Errorf("%+v", r)
 	}
 	must(t, "get", s.url("file"), "--", "-encrypt")

@@ -205,7 +205,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: shows the password", name)
 		}
 	}
-	if r := run(t.Context()); r.status != cli.Usage || !strings.Contains(r.err, "usage") {
+	if r := run(t.Context()); r.status != cli.Usage || !strings.Contains(r.err, "Usage:") {
 		t.Errorf("nothing at all: %+v", r)
 	}
 	if r := run(t.Context(), "get", "-h"); r.status != cli.OK || !strings.Contains(r.out, "-verify") {

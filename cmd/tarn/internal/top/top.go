@@ -4,26 +4,19 @@ package top
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
 	"github.com/tarn-go/tarn/debug"
 )
-
-const usage = `usage: tarn top [-once] [-every 1s] [-pool NAME] [-sort size|rate|held] [-header H] [-token T] URL
-
-Shows the pools of a running service that mounts the debug page at URL. On a terminal it redraws; there
-the arrow keys, j, k, the page keys, g and G scroll, s changes the order of the classes, and q or an
-interrupt ends it. Elsewhere it prints one plain block of text after another.
-
-`
 
 // options are the command's flags.
 type options struct {
@@ -36,42 +29,46 @@ type options struct {
 	header fetch.Header
 }
 
-// Run runs the command and returns its exit status. Cancelling ctx ends it with cli.OK.
-func Run(ctx context.Context, args []string, std cli.Streams) int {
-	o, err := parse(args, std.Out)
-	return cli.Finish("tarn top", err, std.Err, func() error {
-		if err := run(ctx, o, std); err != nil && ctx.Err() == nil {
-			return err
-		}
-		return nil
-	})
+// Command is the command. Its end by a signal is no failure.
+func Command() *cobra.Command {
+	o := options{order: bySize}
+	c := &cobra.Command{Use: "top [-once] [-every 1s] [-pool NAME] [-sort size|rate|held] [-header H] [-token T] URL", Short: "watch a running service's pools in a terminal", DisableFlagsInUseLine: true,
+		Long: strings.TrimSpace(`
+Shows the pools of a running service that mounts the debug page at URL. On a terminal it redraws; there
+the arrow keys, j, k, the page keys, g and G scroll, s changes the order of the classes, and q or an
+interrupt ends it. Elsewhere it prints one plain block of text after another.`),
+		RunE: func(cmd *cobra.Command, addresses []string) error {
+			if err := o.address(addresses); err != nil {
+				return err
+			}
+			if err := run(cmd.Context(), o, cli.StreamsOf(cmd)); err != nil && cmd.Context().Err() == nil {
+				return cli.Fail(err)
+			}
+			return nil
+		}}
+	c.Flags().BoolVar(&o.once, "once", false, "print one snapshot and end")
+	c.Flags().DurationVar(&o.every, "every", time.Second, "how often to look, at least 500ms")
+	c.Flags().StringVar(&o.pool, "pool", "", "show the pool of that name alone")
+	c.Flags().TextVar(&o.order, "sort", bySize, "order of the classes: size, rate or held")
+	o.header.Flags(c.Flags())
+	return c
 }
 
-// parse takes flags before and after the address alike.
-func parse(args []string, help io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("tarn top", flag.ContinueOnError)
-	flags.BoolVar(&o.once, "once", false, "print one snapshot and end")
-	flags.DurationVar(&o.every, "every", time.Second, "how often to look, at least 500ms")
-	flags.StringVar(&o.pool, "pool", "", "show the pool of that name alone")
-	flags.TextVar(&o.order, "sort", bySize, "order of the classes: size, rate or held")
-	o.header.Flags(flags)
-	addresses, err := cli.Parse(flags, args, usage, help)
+// address sets the address, and checks the options.
+func (o *options) address(addresses []string) error {
 	switch {
-	case err != nil:
-		return o, err
 	case len(addresses) > 1:
-		return o, fmt.Errorf("want one address, not %s and %s", addresses[0], addresses[1])
+		return fmt.Errorf("want one address, not %s and %s", addresses[0], addresses[1])
 	case len(addresses) == 0:
-		return o, errors.New("no address: give the URL of a debug page (-h for help)")
+		return errors.New("no address: give the URL of a debug page (-h for help)")
 	}
 	switch o.url = addresses[0]; {
 	case !fetch.IsURL(o.url):
-		return o, fmt.Errorf("%s: %w", o.url, fetch.ErrURL)
+		return fmt.Errorf("%s: %w", o.url, fetch.ErrURL)
 	case o.every < 500*time.Millisecond:
-		return o, fmt.Errorf("-every %v: at least 500ms, as a service renews its answer no more often", o.every)
+		return fmt.Errorf("-every %v: at least 500ms, as a service renews its answer no more often", o.every)
 	}
-	return o, nil
+	return nil
 }
 
 func run(ctx context.Context, o options, std cli.Streams) error {

@@ -5,23 +5,15 @@ package tune
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
 )
-
-const usage = `usage: tarn tune [-k N] [-pool NAME] [-o report.html] [-header H] [-token T] FILE|URL
-
-Reads what a pool recorded and prints the waste of its size classes, the best classes, what
-those save, and the line of Go to paste. FILE is a histogram (JSON of Pool.Histogram), a snapshot of
-the debug page (?format=json), or a recorded trace; "-" is standard input. URL is a debug page of a
-running service.
-
-`
 
 // options are the command's flags.
 type options struct {
@@ -32,33 +24,32 @@ type options struct {
 	header  fetch.Header
 }
 
-// Run runs the command and returns its exit status.
-func Run(ctx context.Context, args []string, std cli.Streams) int {
-	o, err := parse(args, std.Out)
-	return cli.Finish("tarn tune", err, std.Err, func() error { return run(ctx, o, std) })
-}
-
-// parse takes flags before and after the source alike.
-func parse(args []string, help io.Writer) (options, error) {
+// Command is the command.
+func Command() *cobra.Command {
 	var o options
-	flags := flag.NewFlagSet("tarn tune", flag.ContinueOnError)
-	flags.IntVar(&o.classes, "k", 0, "number of classes; 0 chooses it")
-	flags.StringVar(&o.pool, "pool", "", "the pool of that name; all where a service has several")
-	flags.StringVar(&o.report, "o", "", "write a report with plots to this file, as HTML")
-	o.header.Flags(flags)
-	sources, err := cli.Parse(flags, args, usage, help)
-	switch {
-	case err != nil:
-		return o, err
-	case len(sources) > 1:
-		return o, fmt.Errorf("want one source, not %s and %s", sources[0], sources[1])
-	case len(sources) == 0:
-		return o, errors.New("no source: give a file or the URL of a debug page (-h for help)")
-	case o.classes < 0:
-		return o, fmt.Errorf("-k %d: there is at least one class", o.classes)
-	}
-	o.source = sources[0]
-	return o, nil
+	c := &cobra.Command{Use: "tune [-k N] [-pool NAME] [-o report.html] [-header H] [-token T] FILE|URL", Short: "find the best size classes for what a pool recorded", DisableFlagsInUseLine: true,
+		Long: strings.TrimSpace(`
+Reads what a pool recorded and prints the waste of its size classes, the best classes, what
+those save, and the line of Go to paste. FILE is a histogram (JSON of Pool.Histogram), a snapshot of
+the debug page (?format=json), or a recorded trace; "-" is standard input. URL is a debug page of a
+running service.`),
+		RunE: func(cmd *cobra.Command, sources []string) error {
+			switch {
+			case len(sources) > 1:
+				return fmt.Errorf("want one source, not %s and %s", sources[0], sources[1])
+			case len(sources) == 0:
+				return errors.New("no source: give a file or the URL of a debug page (-h for help)")
+			case o.classes < 0:
+				return fmt.Errorf("-k %d: there is at least one class", o.classes)
+			}
+			o.source = sources[0]
+			return cli.Fail(run(cmd.Context(), o, cli.StreamsOf(cmd)))
+		}}
+	c.Flags().IntVarP(&o.classes, "classes", "k", 0, "number of classes; 0 chooses it")
+	c.Flags().StringVar(&o.pool, "pool", "", "the pool of that name; all where a service has several")
+	c.Flags().StringVarP(&o.report, "output", "o", "", "write a report with plots to this `file`, as HTML")
+	o.header.Flags(c.Flags())
+	return c
 }
 
 func run(ctx context.Context, o options, std cli.Streams) error {

@@ -224,7 +224,7 @@ func TestTuneErrors(t *testing.T) {
 			t.Errorf("%q: %d %q %q; want %d with %q on one line", tc.args, status, out, errs, tc.status, tc.says)
 		}
 	}
-	if status, out, _ := tune(t, "", "-h"); status != cli.OK || !strings.Contains(out, "usage: tarn tune") {
+	if status, out, _ := tune(t, "", "-h"); status != cli.OK || !strings.Contains(out, "tarn tune") {
 		t.Errorf("-h: %d %s", status, out)
 	}
 }
