@@ -41,12 +41,12 @@ func awaitStarted(t testing.TB, c *Conn) {
 	count := func() (n, all int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for s := range c.streams.all() {
+		for _, s := range c.streams {
 			if s.start.Load() == started {
 				n++
 			}
 		}
-		return n, c.streams.len()
+		return n, len(c.streams)
 	}
 	eventually(t, "started streams", func() bool { n, all := count(); return n > 0 && n == all }, func() any {
 		n, all := count()

@@ -42,13 +42,13 @@ type Conn struct {
 	quiet       uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
 	mu       sync.Mutex
-	streams  *streamSet // nil: none since the connection was idle
-	current  *Stream    // in a callback, or was last: not to be reused yet
-	free     *Stream    // spare streams, linked by next
-	held     int        // streams open or not yet released
-	opened   int        // streams that count against the limit
-	nextID   uint32     // client: of the next stream to open
-	lastID   uint32     // server: the highest that the peer opened
+	streams  map[uint32]*Stream // open, by number; nil: none since the connection was idle
+	current  *Stream            // in a callback, or was last: not to be reused yet
+	free     *Stream            // spare streams, linked by next
+	held     int                // streams open or not yet released
+	opened   int                // streams that count against the limit
+	nextID   uint32             // client: of the next stream to open
+	lastID   uint32             // server: the highest that the peer opened
 	life     life
 	nfree    int32     // spare streams
 	shutdown *shutdown // nil: Shutdown has not been called

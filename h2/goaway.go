@@ -259,7 +259,7 @@ func (c *Conn) onGoAway(f frame) error {
 		if c.life < draining {
 			c.life = draining
 		}
-		for s := range c.streams.all() {
+		for _, s := range c.streams {
 			if s.id > why.Last {
 				lost = append(lost, s)
 			}

@@ -478,7 +478,7 @@ func TestSettingsWalks(t *testing.T) {
 		r.fr.WritePing(false, [8]byte{1})
 		r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
 		s.mu.Lock()
-		for st := range s.streams.all() {
+		for _, st := range s.streams {
 			if st.out != maxSettings-1 {
 				t.Errorf("a window of %d", st.out)
 				break

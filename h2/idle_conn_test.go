@@ -37,7 +37,7 @@ func (c *Conn) isIdle() bool {
 func (c *Conn) idleness() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", c.streams.len(), c.quiet, c.polled != 0, c.send.out != nil, c.life >= dead)
+	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.quiet, c.polled != 0, c.send.out != nil, c.life >= dead)
 }
 
 // awaitIdle returns when all of cs are idle.

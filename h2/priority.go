@@ -199,7 +199,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 		return nil
 	}
 	c.send.signals = signalled
-	if s := c.streams.get(id); s != nil {
+	if s := c.streams[id]; s != nil {
 		s.updated = true
 		c.setPriority(s, ParsePriority(v))
 		return nil
@@ -209,7 +209,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	}
 	_, known := c.in.early[id]
 	switch {
-	case !known && c.recv.acknowledged && len(c.in.early)+c.streams.len() >= c.cfg.MaxStreams:
+	case !known && c.recv.acknowledged && len(c.in.early)+len(c.streams) >= c.cfg.MaxStreams:
 		return c.fault(ProtocolError, "PRIORITY_UPDATE for more streams than may be open")
 	case !known && len(c.in.early) >= maxEarlyPriorities:
 		return nil

@@ -185,7 +185,7 @@ func (c *Conn) grow(s *Stream) {
 	}
 	added := next - r.window
 	r.window = next
-	for t := range c.streams.all() {
+	for _, t := range c.streams {
 		t.in += int64(added)
 	}
 	c.announceWindow()

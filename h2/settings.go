@@ -96,11 +96,11 @@ func (c *Conn) setStreamWindows(window int64) error {
 	if d == 0 {
 		return nil
 	}
-	if !c.limiter.walked(c.streams.len()) {
+	if !c.limiter.walked(len(c.streams)) {
 		return c.fault(EnhanceYourCalm, "too many changes of INITIAL_WINDOW_SIZE")
 	}
 	c.send.window = window
-	for s := range c.streams.all() {
+	for _, s := range c.streams {
 		if s.out += d; s.out > maxWindow {
 			return c.fault(FlowControlError, "a window beyond 2^31-1")
 		}

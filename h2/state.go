@@ -49,7 +49,7 @@ func (c *Conn) state() ConnState {
 	s.Streams, s.SendWindow = c.held, c.send.conn
 	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = int64(c.recv.conn), c.recv.window, c.recv.unread, c.recv.rtt
 	s.Draining = c.life > alive || c.goAway != nil
-	for st := range c.streams.all() {
+	for _, st := range c.streams {
 		if st.wait != nil && st.wait.active {
 			s.Blocked++
 		}

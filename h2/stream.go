@@ -168,9 +168,9 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.priority, s.updated = c.send.signals.initial(), false
 	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
-		c.streams = new(streamSet)
+		c.streams = make(map[uint32]*Stream)
 	}
-	c.streams.add(s)
+	c.streams[id] = s
 	c.held++
 	c.opened++
 	return s
@@ -185,7 +185,7 @@ func (c *Conn) stream(id uint32) *Stream {
 	if c.side == server && id > c.lastID {
 		return nil // the next to be opened
 	}
-	return c.streams.get(id)
+	return c.streams[id]
 }
 
 // setCurrent says that Run is about to call back for s (or for none). c.mu is held.

@@ -146,7 +146,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 		}
 		c.remember(s.id, resetStream)
 	}
-	c.streams.remove(s)
+	delete(c.streams, s.id)
 	if s.wait != nil {
 		c.endWait(s.wait, s.err)
 		c.send.ready.forget(s.wait)

@@ -37,8 +37,8 @@ func (c *Conn) teardown(err error) error {
 	ending := c.life > alive
 	c.life = dead
 	c.send.shut = true
-	orphans := make([]*Stream, 0, c.streams.len())
-	for s := range c.streams.all() {
+	orphans := make([]*Stream, 0, len(c.streams))
+	for _, s := range c.streams {
 		orphans = append(orphans, s)
 	}
 	if g := c.goAway; ending && len(orphans) == 0 && g != nil && g.Code == NoError && why != ErrClosed && !errors.As(why, &ce) {
