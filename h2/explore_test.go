@@ -159,7 +159,7 @@ func (x *explorer) step() {
 		}
 	case n < 10:
 		if r.IntN(2) == 0 {
-			<-time.After(time.Duration(r.IntN(3)) * lingerTime) // the bubble's clock
+			<-time.After(time.Duration(r.IntN(3)) * 50 * time.Millisecond) // the bubble's clock
 			break
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -31,10 +31,6 @@ const (
 	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near. Otherwise it
 	// holds megabytes, which a small call, a PING or a WINDOW_UPDATE waits for, whatever the order of frames here.
 	unsentLimit = 128 << 10
-	// lingerTime is how long the writer goroutine of a connection on which nothing can
-	// be tried is kept, at least, when it has nothing to send: a new one would have to
-	// grow its stack for each batch. It is kept for twice that at most (TestWriterLingers).
-	lingerTime = 50 * time.Millisecond
 )
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
@@ -52,12 +48,10 @@ type sender struct {
 	spare *wire.Batch  // the other batch: empty, or nil while it is under way
 	state writing
 
-	unsent    *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
-	run       func()      // Conn.writer, bound once
-	parked    bool        // a writer goroutine lingers
-	wake      chan bool   // true: it goes on; false: it ends
-	fresh     bool        // it has not lingered for all of lingering's last period
-	lingering *time.Timer // nil: no writer goroutine has lingered
+	unsent *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
+	run    func()      // Conn.writer, bound once
+	parked bool        // a writer goroutine waits for more to send
+	wake   chan bool   // true: it goes on; false: it ends
 
 	ready           *scheduler
 	fillTo          int      // bytes of a batch before DATA waits: batchLimit or blockedLimit
@@ -191,15 +185,15 @@ func (c *Conn) writer() {
 			c.batchDone(b, err)
 		}
 		c.stopWriting()
-		if !c.linger() {
+		if !c.awaitMore() {
 			return
 		}
 	}
 }
 
-// linger waits for more to send and reports whether there is. c.mu is held, but not
-// throughout.
-func (c *Conn) linger() bool {
+// awaitMore waits for more to send, on connections on which nothing can be tried, and reports whether there is: a new writer goroutine
+// would have to grow its stack for each batch. It waits until the connection is idle. c.mu is held, but not throughout.
+func (c *Conn) awaitMore() bool {
 	s := &c.send
 	if s.shut || s.closing || s.w.CanTry() {
 		return false
@@ -207,10 +201,7 @@ func (c *Conn) linger() bool {
 	if s.wake == nil {
 		s.wake = make(chan bool, 1)
 	}
-	if s.lingering == nil {
-		s.lingering = time.AfterFunc(lingerTime, c.endLingering)
-	}
-	s.parked, s.fresh = true, true
+	s.parked = true
 	wake := s.wake
 	c.mu.Unlock()
 	more := <-wake
@@ -218,29 +209,9 @@ func (c *Conn) linger() bool {
 	return more
 }
 
-// endLingering ends a writer goroutine that has had nothing to do for a while.
-func (c *Conn) endLingering() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := &c.send
-	if s.lingering == nil {
-		return
-	}
-	if s.fresh || !s.parked {
-		s.fresh = false
-		s.lingering.Reset(lingerTime)
-		return
-	}
-	c.dropWriter()
-}
-
-// dropWriter ends the writer goroutine if it lingers. c.mu is held.
+// dropWriter ends the writer goroutine if it waits. c.mu is held.
 func (c *Conn) dropWriter() {
 	s := &c.send
-	if s.lingering != nil {
-		s.lingering.Stop()
-		s.lingering = nil
-	}
 	if s.parked {
 		s.parked = false
 		s.wake <- false
