@@ -214,7 +214,7 @@ func (c *clientConn) fits(size int, fields []h2.Field) error {
 	size += fieldsSize(fields)
 	limit := c.h2c.PeerHeaderList()
 	if limit == 0 {
-		if err := h2.CheckUnannounced(size, c.cc.opts.unannounced, fields); err != nil {
+		if err := checkUnannounced(size, c.cc.opts.unannounced, fields); err != nil {
 			return status.Errorf(codes.Internal, "rpc: request header %v", err)
 		}
 		return nil

@@ -88,7 +88,7 @@ func (c *serverConn) fits(what string, size int, fields []h2.Field) error {
 	size += fieldsSize(fields)
 	limit := c.h2c.PeerHeaderList()
 	if limit == 0 {
-		if err := h2.CheckUnannounced(size, c.srv.opts.unannounced, fields); err != nil {
+		if err := checkUnannounced(size, c.srv.opts.unannounced, fields); err != nil {
 			return status.Errorf(codes.Internal, "rpc: response %s %v", what, err)
 		}
 		return nil

@@ -1,8 +1,9 @@
-package h2
+package rpc
 
 import (
 	"fmt"
 
+	"github.com/tarn-go/tarn/h2"
 	"golang.org/x/net/http2/hpack"
 )
 
@@ -12,15 +13,15 @@ const (
 	// unannouncedString is how many bytes one name or value may have as encoded.
 	unannouncedString = 64 << 10
 	// unannouncedList is how many bytes a list may have. It takes no more than the HEADERS and eight CONTINUATION of the
-	// smallest frame size.
-	unannouncedList = 9 * minMaxFrame
+	// smallest frame size, 16 KiB.
+	unannouncedList = 9 * 16 << 10
 )
 
-// CheckUnannounced says why a header list should not be sent to a peer whose [Conn.PeerHeaderList] is 0: it is longer than
+// checkUnannounced says why a header list should not be sent to a peer that has announced no limit: it is longer than
 // most bytes. 0 stands for 144 KiB, and then strings that are longer than 64 KiB as encoded are not to be sent either: some such
 // peers end the connection for one or the other. nil: it may be sent. size is the length of the list in bytes as RFC 9113
 // section 6.5.2 counts them, and fields are those of its fields that can be long.
-func CheckUnannounced(size, most int, fields []Field) error {
+func checkUnannounced(size, most int, fields []h2.Field) error {
 	beyond := func(most int) error {
 		return fmt.Errorf("of %d bytes; the peer names no limit, and such peers are sent at most %d", size, most)
 	}
@@ -45,7 +46,7 @@ func CheckUnannounced(size, most int, fields []Field) error {
 	return nil
 }
 
-// encodedLen is the length in bytes of a long string as the encoder writes it.
+// encodedLen is the length in bytes of a long string as h2's encoder writes it.
 func encodedLen(s string) int {
 	if len(s) <= unannouncedString {
 		return len(s)
