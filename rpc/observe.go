@@ -89,6 +89,7 @@ type observed struct {
 	method *observedMethod
 	begun  time.Time
 	now    atomic.Uint32 // a doing
+	wire   int           // the length of a server's request header in bytes, for statistics
 }
 
 // observedMethod holds the counters of one method.

@@ -122,7 +122,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.srv.entity.Begin()
 	c.entity.Begin()
 	if len(c.srv.opts.stats) > 0 {
-		call.statsBegin(h)
+		call.statsArrived(h)
 	}
 	if has {
 		// From here on the timer may end the call at any time.
@@ -162,7 +162,9 @@ func hasBinary(fs []h2.Field) bool {
 // start starts the call's handler; its dispatch is handling already. It runs on the reading goroutine.
 func (c *serverCall) start() {
 	c.st.Starting()
-	c.conn.srv.handlers.Add(1)
+	if m := c.shape.method; m == nil || m.unary == nil || len(c.conn.srv.opts.stats) == 0 {
+		c.conn.srv.handlers.Add(1) // otherwise statsArrived has done it
+	}
 	c.conn.srv.workers.Run(c)
 }
 
@@ -326,7 +328,11 @@ func (c *serverCall) dropped() {
 	c.st.Release()
 	c.sendMu.Unlock()
 	if len(c.conn.srv.opts.stats) > 0 {
-		c.statsEnd(status.FromContextError(c.over.Err()).Err())
+		go func() { // its handlers may block
+			defer c.conn.srv.handlers.Done()
+			c.statsBegin()
+			c.statsEnd(status.FromContextError(c.over.Err()).Err())
+		}()
 	}
 }
 

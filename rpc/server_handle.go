@@ -26,6 +26,9 @@ func (c *serverCall) Handle(w *workers.Worker[*serverCall]) (unsent bool) {
 		}
 		o.enlist(c.seen, c.shape.path, working)
 	}
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsBegin()
+	}
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
 		// The request's memory stays with the worker: a serverCall, which is garbage after its call, is smaller without it.
@@ -61,7 +64,7 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	if err != nil {
 		return false, c.sendStatus(statusOf(err)).Err()
 	}
-	msg, info, err := c.encodeReply(reply)
+	msg, info, err := c.tryEncodeReply(reply)
 	if err != nil {
 		return false, c.sendStatus(statusOf(err)).Err()
 	}
@@ -103,6 +106,12 @@ func (c *serverCall) sendReply(msg message.Message) (st *status.Status, unsent b
 	}
 	c.released = err == nil // with the response; release does the rest
 	return st, unsent, err
+}
+
+// tryEncodeReply is encodeReply; a codec or a compressor that panics ends the call alone.
+func (c *serverCall) tryEncodeReply(reply any) (msg message.Message, info payloadInfo, err error) {
+	defer c.recover(&err)
+	return c.encodeReply(reply)
 }
 
 func (c *serverCall) callUnary(m *method) (reply any, err error) {

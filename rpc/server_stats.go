@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
@@ -13,32 +14,48 @@ import (
 // The stats* methods call the server's stats handlers as grpc-go does. They are called only when there is a
 // handler.
 
-func (c *serverCall) statsBegin(h *h2.Header) {
-	begun := time.Now()
-	c.seen = &observed{begun: begun}
-	c.statsInHeader(h)
+// statsArrived notes what the handlers get of the request's header. It runs on the reading goroutine, and calls no handler: they may block.
+func (c *serverCall) statsArrived(h *h2.Header) {
+	c.seen = &observed{begun: time.Now(), wire: wireLength(h)}
+	if m := c.shape.method; m != nil && m.unary != nil {
+		c.conn.srv.handlers.Add(1) // they are called whether or not the call gets a handler
+	}
+}
+
+// wireLength is the length of a header list in bytes.
+func wireLength(h *h2.Header) (n int) {
+	for _, fs := range [...][]h2.Field{h.Fields, h.Extra} {
+		for i := range fs {
+			n += len(fs[i].Name) + len(fs[i].Value)
+		}
+	}
+	return n
+}
+
+// statsBegin reports the request's header, and that the call has begun.
+func (c *serverCall) statsBegin() {
+	c.statsInHeader(c.seen.wire)
 	clientStream, serverStream := c.kinds()
 	for _, sh := range c.conn.srv.opts.stats {
-		sh.HandleRPC(c.user, &stats.Begin{BeginTime: begun, IsClientStream: clientStream, IsServerStream: serverStream})
+		sh.HandleRPC(c.user, &stats.Begin{BeginTime: c.seen.begun, IsClientStream: clientStream, IsServerStream: serverStream})
 	}
 }
 
 // statsUnregistered reports a request for a method that no service has. As in grpc-go it neither begins
-// nor ends.
+// nor ends. It runs on the reading goroutine, and calls the handlers on another.
 func (c *serverConn) statsUnregistered(sh *shape, h *h2.Header) {
-	call := &serverCall{conn: c, shape: sh, extra: h.Extra}
+	call := &serverCall{conn: c, shape: sh, extra: slices.Clone(h.Extra)}
 	call.user = call
-	call.statsInHeader(h)
-	call.statsOutTrailer()
+	wire := wireLength(h)
+	c.srv.handlers.Add(1)
+	go func() {
+		defer c.srv.handlers.Done()
+		call.statsInHeader(wire)
+		call.statsOutTrailer()
+	}()
 }
 
-func (c *serverCall) statsInHeader(h *h2.Header) {
-	wire := 0
-	for _, fs := range [...][]h2.Field{h.Fields, h.Extra} {
-		for i := range fs {
-			wire += len(fs[i].Name) + len(fs[i].Value)
-		}
-	}
+func (c *serverCall) statsInHeader(wire int) {
 	for _, sh := range c.conn.srv.opts.stats {
 		c.user = sh.TagRPC(c.user, &stats.RPCTagInfo{FullMethodName: c.shape.path})
 	}

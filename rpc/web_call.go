@@ -164,10 +164,13 @@ func (c *webCall) unary() *status.Status {
 		}
 		return st
 	}
-	if err := c.send(c.replyCodec(), reply); err != nil {
-		return statusOf(err)
-	}
-	return nil
+	return statusOf(c.trySend(c.replyCodec(), reply))
+}
+
+// trySend is send; a codec or a compressor that panics ends the call alone.
+func (c *webCall) trySend(codec message.Codec, v any) (err error) {
+	defer c.recover(&err)
+	return c.send(codec, v)
 }
 
 // replyCodec is the codec for the result of a unary handler, which does not change any more: its long bytes fields are sent from their own

@@ -85,16 +85,21 @@ func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
 
 // marshal marshals m, whose size n has just been computed.
 func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
-	b := a.Get(Headroom+n).Narrow(Headroom, Headroom+n)
+	b, complete := a.Get(Headroom+n).Narrow(Headroom, Headroom+n), false
+	defer func() { // also if protobuf panics, as when m is changed meanwhile
+		if !complete {
+			b.Free()
+		}
+	}()
 	dst := b.Bytes()
 	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(dst[:0], m)
 	if err == nil && (len(out) != n || n > 0 && &out[0] != &dst[0]) {
 		err = fmt.Errorf("rpc: caller changed %T while it was marshalled", m)
 	}
 	if err != nil {
-		b.Free()
 		return Message{}, err
 	}
+	complete = true
 	return Message{Buf: b}, nil
 }
 

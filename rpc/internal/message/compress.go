@@ -21,6 +21,7 @@ const (
 func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 	defer m.Free()
 	w := tarn.NewWriter(a)
+	defer w.Free() // what Take leaves, which is everything if the compressor panics
 	zw, err := c.Compress(w)
 	if err == nil {
 		_, err = zw.Write(m.Flatten())
@@ -29,7 +30,6 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 		}
 	}
 	if err != nil {
-		w.Free()
 		return Message{}, fmt.Errorf("rpc: compressor %q: %w", c.Name(), err)
 	}
 	chain := w.Take()
@@ -45,15 +45,20 @@ func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Mess
 	if err != nil {
 		return Message{}, fmt.Errorf("rpc: peer's message does not decompress: %w", err)
 	}
-	out := new(tarn.Chain)
+	out, complete := new(tarn.Chain), false
+	defer func() { // also if the decompressor panics
+		if !complete {
+			out.Free()
+		}
+	}()
 	err = readLimited(a, r, out, limit)
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		out.Free()
 		return Message{}, err
 	}
+	complete = true
 	return Message{Chain: out}, nil
 }
 
@@ -83,13 +88,7 @@ func versionCloses(version string) bool {
 
 func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
 	for size := firstChunk; ; size = min(2*size, lastChunk) {
-		b := a.Get(size)
-		n, err := readChunk(r, b.Bytes())
-		if n > 0 {
-			out.Append(b.Narrow(0, n))
-		} else {
-			b.Free()
-		}
+		err := appendChunk(a, r, out, size)
 		if out.Len() > limit {
 			return ErrTooLarge
 		}
@@ -100,6 +99,21 @@ func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
 			return fmt.Errorf("rpc: peer's message does not decompress: %w", err)
 		}
 	}
+}
+
+// appendChunk appends up to size bytes of r to out.
+func appendChunk(a *tarn.Pool, r io.Reader, out *tarn.Chain, size int) error {
+	b, n := a.Get(size), 0
+	defer func() { // also if r panics
+		if n > 0 {
+			out.Append(b.Narrow(0, n))
+		} else {
+			b.Free()
+		}
+	}()
+	var err error
+	n, err = readChunk(r, b.Bytes())
+	return err
 }
 
 // readChunk reads until p is full or r returns an error, and returns that as it is: io.ReadFull returns io.ErrUnexpectedEOF at r's end, and so

@@ -48,15 +48,20 @@ func marshalGenerated(a *tarn.Pool, v any) (m Message, ok bool, err error) {
 	default:
 		return Message{}, false, nil
 	}
-	b := a.Get(Headroom+n).Narrow(Headroom, Headroom+n)
+	b, complete := a.Get(Headroom+n).Narrow(Headroom, Headroom+n), false
+	defer func() { // also if the method panics
+		if !complete {
+			b.Free()
+		}
+	}()
 	wrote, err := into(b.Bytes())
 	if err == nil && wrote != n {
 		err = fmt.Errorf("rpc: caller changed %T while it was marshalled", v)
 	}
 	if err != nil {
-		b.Free()
 		return Message{}, true, err
 	}
+	complete = true
 	return Message{Buf: b}, true, nil
 }
 

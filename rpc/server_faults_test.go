@@ -1,0 +1,253 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/experimental"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/tap"
+)
+
+// serverFault is code of the program's that misbehaves once, at one place.
+type serverFault struct {
+	place, kind string
+	once        sync.Once
+	mu          sync.Mutex
+	srv         *rpc.Server
+	armed       bool
+	reached     chan struct{} // closed there
+	release     chan struct{} // lets what blocks go on
+}
+
+// arm makes the fault happen, once.
+func (u *serverFault) arm() { u.once.Do(func() { u.set(true) }) }
+
+func (u *serverFault) set(armed bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.armed = armed
+}
+
+func (u *serverFault) at(place string) {
+	u.mu.Lock()
+	if place != u.place || !u.armed {
+		u.mu.Unlock()
+		return
+	}
+	u.armed = false
+	u.mu.Unlock()
+	close(u.reached)
+	switch u.kind {
+	case "blocks":
+		<-u.release
+	case "panics":
+		panic("the program's")
+	case "exits":
+		runtime.Goexit()
+	case "stops":
+		u.srv.Stop()
+	}
+}
+
+func (u *serverFault) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	u.at("TagRPC")
+	return ctx
+}
+func (u *serverFault) HandleRPC(_ context.Context, s stats.RPCStats) {
+	u.at(strings.TrimPrefix(fmt.Sprintf("%T", s), "*"))
+}
+func (u *serverFault) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (u *serverFault) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// faultyCodec is grpc-go's, with a fault.
+type faultyCodec struct {
+	encoding.CodecV2
+	u *serverFault
+}
+
+func (c faultyCodec) Marshal(v any) (mem.BufferSlice, error) {
+	c.u.at("Marshal")
+	return c.CodecV2.Marshal(v)
+}
+
+func (c faultyCodec) Unmarshal(d mem.BufferSlice, v any) error {
+	c.u.arm() // from here on it is the server that compresses
+	c.u.at("Unmarshal")
+	return c.CodecV2.Unmarshal(d, v)
+}
+
+// faultyCompressor compresses nothing, with the fault of the test that runs.
+type faultyCompressor struct{ now atomic.Pointer[serverFault] }
+
+func (*faultyCompressor) Name() string { return "faulty" }
+
+func (c *faultyCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
+	c.now.Load().at("Compress")
+	return faultyWriter{w, c.now.Load()}, nil
+}
+
+func (c *faultyCompressor) Decompress(r io.Reader) (io.Reader, error) {
+	c.now.Load().at("Decompress")
+	return faultyReader{r, c.now.Load()}, nil
+}
+
+type faultyWriter struct {
+	w io.Writer
+	u *serverFault
+}
+
+func (w faultyWriter) Write(p []byte) (int, error) { w.u.at("Write"); return w.w.Write(p) }
+func (w faultyWriter) Close() error                { w.u.at("Close"); return nil }
+
+type faultyReader struct {
+	r io.Reader
+	u *serverFault
+}
+
+func (r faultyReader) Read(p []byte) (int, error) { r.u.at("Read"); return r.r.Read(p) }
+
+// faultyService has a fault in its handlers.
+type faultyService struct {
+	testService
+	u *serverFault
+}
+
+func (s *faultyService) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	s.u.at("handler")
+	return &pb.SimpleResponse{Payload: in.Payload}, nil
+}
+
+func (s *faultyService) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, out pb.TestService_StreamingOutputCallServer) error {
+	s.u.at("handler")
+	return out.Send(&pb.StreamingOutputCallResponse{Payload: payload(100)})
+}
+
+// TestFaultsOfServersCode: code of the program's that blocks, panics, ends its goroutine or stops the server holds its own call only: other
+// calls of the same client and of another go on, and the server stops. A tap runs on the goroutine that reads the connection, as in
+// grpc-go, and a stats handler that panics ends the process, as there.
+func TestFaultsOfServersCode(t *testing.T) {
+	places := []string{"handler", "interceptor", "tap", "Marshal", "Unmarshal", "Compress", "Write", "Close", "Decompress", "Read", "TagRPC",
+		"stats.InHeader", "stats.Begin", "stats.InPayload", "stats.OutHeader", "stats.OutPayload", "stats.OutTrailer", "stats.End"}
+	carriers := []struct {
+		name string
+		p    rpc.Protocol
+		http func(*testing.T, http.Handler) string // nil: Serve
+	}{
+		{"gRPC", rpc.GRPC, nil}, {"gRPC-Web", rpc.GRPCWeb, nil}, {"Connect", rpc.Connect, nil},
+		{"gRPC by net/http", rpc.GRPC, serveHTTP2}, {"gRPC by h2http", rpc.GRPC, serveH2HTTP}, {"Connect by h2http", rpc.Connect, serveH2HTTP},
+	}
+	compressor := new(faultyCompressor)
+	encoding.RegisterCompressor(compressor)
+	for _, carrier := range carriers {
+		for _, place := range places {
+			for _, kind := range []string{"blocks", "panics", "exits", "stops"} {
+				ofStats := place == "TagRPC" || strings.HasPrefix(place, "stats.")
+				switch {
+				case kind == "panics" && (ofStats || place == "tap"):
+					continue
+				case place == "tap" && carrier.http == nil && carrier.p == rpc.GRPC:
+					continue
+				}
+				for _, method := range []string{"unary", "stream"} {
+					t.Run(strings.Join([]string{carrier.name, place, kind, method}, "/"), func(t *testing.T) {
+						u := &serverFault{place: place, kind: kind, reached: make(chan struct{}), release: make(chan struct{})}
+						if !slices.Contains([]string{"Compress", "Write", "Close"}, place) {
+							u.arm()
+						}
+						compressor.now.Store(u)
+						pool := tarntest.NewPool(t)
+						s := rpc.NewServer(rpc.Pool(pool), rpc.WaitForHandlers(kind != "stops"), rpc.StatsHandler(u), rpc.PanicHandler(func(string, any, []byte) {}),
+							rpc.ForceServerCodecV2(faultyCodec{encoding.GetCodecV2(proto.Name), u}),
+							rpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) { u.at("tap"); return ctx, nil }),
+							rpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+								u.at("interceptor")
+								return h(ctx, req)
+							}),
+							rpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+								u.at("interceptor")
+								return h(srv, ss)
+							}))
+						u.srv = s
+						pb.RegisterTestServiceServer(s, &faultyService{u: u})
+						addr := ""
+						if carrier.http == nil {
+							addr = serve(t, s)
+						} else {
+							addr = carrier.http(t, s)
+							t.Cleanup(s.Stop)
+						}
+						client := func() pb.TestServiceClient {
+							if carrier.p != rpc.GRPC {
+								addr = "http://" + strings.TrimPrefix(addr, "http://")
+							}
+							return pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(carrier.p), rpc.WithDefaultCallOptions(grpc.UseCompressor("faulty"), experimental.AcceptCompressors("faulty"))))
+						}
+						call := func(ctx context.Context, c pb.TestServiceClient) error {
+							if method == "unary" {
+								_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(100)})
+								return err
+							}
+							st, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{Payload: payload(100)})
+							for err == nil {
+								_, err = st.Recv()
+							}
+							if err == io.EOF {
+								err = nil
+							}
+							return err
+						}
+						ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+						defer cancel()
+						c := client()
+						first := make(chan error, 1)
+						go func() { first <- call(ctx, c) }()
+						select {
+						case <-u.reached:
+						case <-ctx.Done():
+							t.Fatal("the place was not reached")
+						}
+						if kind != "stops" {
+							for _, other := range []pb.TestServiceClient{c, client()} {
+								if err := call(ctx, other); err != nil {
+									t.Errorf("another call: %v", err)
+								}
+							}
+						}
+						close(u.release)
+						if err := <-first; errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+							t.Errorf("the call does not end: %v", err)
+						}
+						stopped := make(chan struct{})
+						go func() {
+							defer close(stopped)
+							s.Stop()
+						}()
+						select {
+						case <-stopped:
+						case <-ctx.Done():
+							t.Error("Stop does not return")
+						}
+					})
+				}
+			}
+		}
+	}
+}
