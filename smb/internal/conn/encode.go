@@ -73,13 +73,9 @@ func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	start := len(b)
 	h := c.header(cl)
 	b = req.Append(h.Append(b))
-	switch {
-	case inline && cl.protection == sealed:
-		f.payload = cl.Payload // encrypted into the frame by finishFrame
-		b = b[:len(b)+len(cl.Payload)]
-	case inline:
+	if inline {
 		b = append(b, cl.Payload...)
-	default:
+	} else {
 		f.payload = cl.Payload
 	}
 	if cl.protection == signed {
@@ -92,16 +88,14 @@ func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	return c.finishFrame(sec, cl.protection, f, len(b))
 }
 
-// finishFrame encrypts a frame whose messages end at end, if required, and writes the length in front. The payload of a frame that
-// is encrypted has its room before end. It takes ownership of f.
+// finishFrame encrypts a frame whose messages end at end, if required, and writes the length in front. It takes ownership of f.
 func (c *Conn) finishFrame(sec *security, prot protection, f frame, end int) (frame, error) {
 	b := f.buf.Bytes()
 	if prot == sealed {
-		if err := sec.sealer.SealPayload(b[directtcp.HeaderLen:end+crypt.Spare], f.payload, sec.sessionID); err != nil {
+		if err := sec.sealer.Seal(b[directtcp.HeaderLen:end+crypt.Spare], sec.sessionID); err != nil {
 			f.free()
 			return frame{}, err
 		}
-		f.payload = nil
 	}
 	directtcp.PutHeader(b, end-directtcp.HeaderLen+len(f.payload))
 	f.buf = f.buf.Narrow(0, end)

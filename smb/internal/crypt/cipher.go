@@ -29,7 +29,6 @@ const nonceLimit = 1 << 48
 // allocates nothing in steady state.
 type Sealer struct {
 	aead    cipher.AEAD
-	parts   *gcmParts     // nil: a message is sealed in one piece
 	counter atomic.Uint64 // the nonce: never repeated for this key
 }
 
@@ -40,7 +39,7 @@ func NewSealer(c proto.Cipher, key []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sealer{aead: aead, parts: partsFor(c, key)}
+	s := &Sealer{aead: aead}
 	// start anywhere in the lower half, so that a key that is derived twice by mistake hardly repeats a
 	// nonce; more than nonceLimit values remain
 	var start [8]byte
@@ -62,29 +61,6 @@ func (s *Sealer) Seal(frame []byte, sessionID uint64) error {
 	}
 	sealed := s.aead.Seal(message[:0], nonceOf(s.aead, frame), message, additional(frame))
 	copy(frame[proto.TransformSignature:], sealed[len(message):])
-	return nil
-}
-
-// SealPayload is Seal for a message that ends with payload, which does not overlap frame and is not changed. In
-// frame its place, before the [Spare] bytes, has any content. With AES-GCM a long payload is encrypted into frame
-// without being copied there first.
-func (s *Sealer) SealPayload(frame, payload []byte, sessionID uint64) error {
-	end := len(frame) - Spare
-	at := end - len(payload)
-	head := frame[Overhead:at]
-	if s.parts == nil || len(payload) < partsFrom || len(head)%blockSize != 0 {
-		copy(frame[at:], payload)
-		return s.Seal(frame, sessionID)
-	}
-	if err := s.begin(frame, end-Overhead, sessionID); err != nil {
-		return err
-	}
-	nonce, signature := nonceOf(s.aead, frame), frame[proto.TransformSignature:][:Spare]
-	s.aead.Seal(head[:0], nonce, head, nil) // its tag is overwritten by the payload's ciphertext
-	s.parts.nonce(signature, nonce, len(head))
-	sealed := s.parts.aead.Seal(frame[at:at], signature, payload, frame[proto.TransformNonce:at])
-	correction := s.parts.correction(signature, nonce, len(additional(frame)), len(head), len(payload))
-	loadElement(sealed[len(payload):]).add(correction).store(signature)
 	return nil
 }
 

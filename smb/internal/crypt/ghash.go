@@ -55,14 +55,3 @@ func mulLow(x, y uint64) uint64 {
 	z3 := x0*y3 ^ x1*y2 ^ x2*y1 ^ x3*y0
 	return z0&m0 | z1&m1 | z2&m2 | z3&m3
 }
-
-// inverse is 1/e, of an e that is not zero: e^(2^128-2).
-func (e element) inverse() element {
-	square := e.mul(e)
-	product := square
-	for range 126 {
-		square = square.mul(square)
-		product = product.mul(square)
-	}
-	return product
-}
