@@ -175,7 +175,7 @@ func (c *Client) sign() ([]byte, error) {
 	return c.mech.MIC(c.list)
 }
 
-// speaks reports whether oid, the content of an OBJECT IDENTIFIER, identifies the mechanism.
+// speaks reports whether oid, an OBJECT IDENTIFIER in DER, identifies the mechanism.
 func (c *Client) speaks(oid []byte) bool {
 	name := c.mech.OID()
 	if bytes.Equal(oid, encodeOID(name)) {

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"testing"
+
+	"golang.org/x/crypto/cryptobyte"
+	der "golang.org/x/crypto/cryptobyte/asn1"
 )
 
 // script is a mechanism with fixed tokens.
@@ -53,20 +56,20 @@ func offer(t testing.TB) []byte {
 }
 
 func reply(state negState, mech string, token, mic string) []byte {
-	var inner []byte
-	if state != noState {
-		inner = element(inner, tagContext, element(nil, tagEnumerated, []byte{byte(state)}))
-	}
-	if mech != "" {
-		inner = element(inner, tagContext+1, element(nil, tagOID, encodeOID(mech)))
-	}
-	if token != "" {
-		inner = element(inner, tagContext+2, element(nil, tagOctets, []byte(token)))
-	}
-	if mic != "" {
-		inner = element(inner, tagContext+3, element(nil, tagOctets, []byte(mic)))
-	}
-	return element(nil, tagContext+1, element(nil, tagSequence, inner))
+	var b cryptobyte.Builder
+	b.AddASN1(field(1), func(b *cryptobyte.Builder) {
+		b.AddASN1(der.SEQUENCE, func(b *cryptobyte.Builder) {
+			if state != noState {
+				b.AddASN1(field(0), func(b *cryptobyte.Builder) { b.AddASN1Enum(int64(state)) })
+			}
+			if mech != "" {
+				b.AddASN1(field(1), func(b *cryptobyte.Builder) { b.AddBytes(encodeOID(mech)) })
+			}
+			addOctets(b, 2, []byte(token))
+			addOctets(b, 3, []byte(mic))
+		})
+	})
+	return b.BytesOrPanic()
 }
 
 func TestNegotiation(t *testing.T) {
@@ -154,22 +157,26 @@ func TestEndless(t *testing.T) {
 }
 
 func TestDER(t *testing.T) {
-	for _, n := range []int{0, 1, 127, 128, 255, 256, 65535, 65536} {
-		b := element(nil, tagOctets, make([]byte, n))
-		v, err := only(b, tagOctets)
-		if err != nil || len(v) != n {
-			t.Errorf("%d bytes: %d, %v", n, len(v), err)
+	for _, n := range []int{1, 127, 128, 255, 256, 65535, 65536} {
+		b := encodeResponse(make([]byte, n), nil)
+		r, err := decodeResponse(b)
+		if err != nil || len(r.token) != n {
+			t.Errorf("%d bytes: %d, %v", n, len(r.token), err)
 		}
-		if _, err := only(b[:len(b)-1], tagOctets); !errors.Is(err, ErrToken) {
+		if _, err := decodeResponse(b[:len(b)-1]); !errors.Is(err, ErrToken) {
 			t.Errorf("%d bytes cut: %v", n, err)
 		}
 	}
-	for _, bad := range []string{"\x04", "\x04\x80", "\x04\x81\x05hello", "\x04\x84\x00\x00\x00\x01a", "\x04\x82\x00\x81"} {
-		if _, err := only([]byte(bad), tagOctets); !errors.Is(err, ErrToken) {
+	for _, bad := range []string{
+		"", "\xa1", "\xa1\x80", "\xa1\x81\x02\x30\x00", "\xa1\x84\x00\x00\x00\x02\x30\x00", "\xa1\x82\x00\x81", // lengths
+		"\xa1\x04\x30\x02\xa4\x00", "\xa1\x0b\x30\x09\xa2\x02\x04\x00\xa0\x03\x0a\x01\x00", // unknown field, order
+		"\xa1\x07\x30\x05\xa0\x03\x0a\x01\x04", "\xa1\x07\x30\x05\xa0\x03\x0a\x01\xff", // state
+	} {
+		if _, err := decodeResponse([]byte(bad)); !errors.Is(err, ErrToken) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
-	if got := encodeOID(ntlm); !bytes.Equal(got, []byte{0x2b, 6, 1, 4, 1, 0x82, 0x37, 2, 2, 10}) {
+	if got := encodeOID(ntlm); !bytes.Equal(got, []byte{6, 10, 0x2b, 6, 1, 4, 1, 0x82, 0x37, 2, 2, 10}) {
 		t.Errorf("OID %x", got)
 	}
 }
