@@ -24,7 +24,7 @@ type StreamInfo struct {
 func (s *Share) Streams(name string) ([]StreamInfo, error) {
 	var list []StreamInfo
 	var leftOut *leftOutError
-	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		list, leftOut = nil, nil
 		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
 			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
@@ -48,7 +48,7 @@ func (s *Share) Streams(name string) ([]StreamInfo, error) {
 			}
 			return nil
 		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassStream, Output: maxStreams}))
-	})
+	}})
 	if err == nil && leftOut != nil {
 		err = leftOut
 	}
@@ -61,7 +61,7 @@ func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*Fi
 	if err := checkStream(stream); err != nil {
 		return nil, pathError("open", name+":"+stream, err)
 	}
-	f, err := s.openNamed(name, ":"+stream, flag, perm)
+	f, err := s.opened(opening{name: name, suffix: ":" + stream, flag: flag, perm: perm})
 	if err != nil {
 		return nil, pathError("open", name+":"+stream, err)
 	}
@@ -72,9 +72,9 @@ func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*Fi
 func (s *Share) RemoveStream(name, stream string) error {
 	err := checkStream(stream)
 	if err == nil {
-		err = s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
+		err = s.run(operation{name: name, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) error {
 			return deleteFile(ctx, t, remote+":"+stream)
-		})
+		}})
 	}
 	return pathError("remove", name+":"+stream, err)
 }

@@ -44,16 +44,26 @@ func (t *tree) ioctlStep(req proto.IoctlRequest) step {
 	}}
 }
 
-// chain runs CREATE, the given steps on the opened file, and CLOSE: as one compound request (MS-SMB2
-// 3.2.4.1.4), or one after the other when the server grants too few credits for that. use gets the replies:
-// calls[0] is the CREATE, the last one the CLOSE. The file is closed on every path.
-func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
-	return t.chainOrUndo(ctx, create, nil, use, steps...)
+// chain is CREATE, steps on the opened file, and CLOSE.
+type chain struct {
+	create *proto.CreateRequest
+	steps  []step
+	// use gets the replies: calls[0] is the CREATE, the last one the CLOSE. nil: nothing is done with them.
+	use func(calls []*conn.Call) error
+	// undo runs if the context ends before the chain has and the server's answer says that it has opened the file, in another
+	// goroutine perhaps, after the return. nil: nothing.
+	undo func()
 }
 
-// chainOrUndo is chain. If ctx ends before the chain has, undo runs when the server's answer says that it has opened the file, in
-// another goroutine perhaps, after the return. undo may be nil.
-func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, undo func(), use func(calls []*conn.Call) error, steps ...step) error {
+// chain runs a chain that is not undone.
+func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
+	return t.run(ctx, chain{create: create, use: use, steps: steps})
+}
+
+// run sends c as one compound request (MS-SMB2 3.2.4.1.4), or one request after the other when the server grants too few credits for
+// that. The file is closed on every path.
+func (t *tree) run(ctx context.Context, c chain) error {
+	create, steps := c.create, c.steps
 	if at := snapshotOf(ctx); at != 0 {
 		create.Contexts.Timewarp = at
 	}
@@ -68,8 +78,8 @@ func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, und
 	}
 	compound := make([]conn.Compounded, 0, 6)
 	first := t.Call(proto.CommandCreate)
-	if undo != nil {
-		first.Undo = func(*conn.Call) { undo() }
+	if c.undo != nil {
+		first.Undo = func(*conn.Call) { c.undo() }
 	}
 	compound = append(compound, conn.Compounded{Call: first, Request: create})
 	for i := range steps {
@@ -81,12 +91,13 @@ func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, und
 	}
 	err := t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
-		return t.chainSingly(ctx, create, undo, &closing, use, change, steps)
+		c.steps = steps
+		return t.runSingly(ctx, c, &closing, change)
 	}
 	if err != nil {
 		return err
 	}
-	return useReplies(compound, use)
+	return useReplies(compound, c.use)
 }
 
 // closeStep, as the last step of a chain, makes its CLOSE return the file's attributes.
@@ -110,12 +121,12 @@ func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) 
 	return use(calls)
 }
 
-// chainSingly is chain with a round trip for each request.
-func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, undo func(), closing *proto.CloseRequest, use func(calls []*conn.Call) error, change conn.Effect, steps []step) error {
+// runSingly is run with a round trip for each request.
+func (t *tree) runSingly(ctx context.Context, c chain, closing *proto.CloseRequest, change conn.Effect) error {
 	var done []conn.Compounded
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo, cl.Effect = t.closeOr(undo), change
-	if err := t.RoundTrip(ctx, cl, create); err != nil {
+	cl.Undo, cl.Effect = t.undoCreate(c.undo), change
+	if err := t.RoundTrip(ctx, cl, c.create); err != nil {
 		return err
 	}
 	done = append(done, conn.Compounded{Call: cl})
@@ -123,8 +134,8 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, und
 	if err != nil {
 		return cl.Malformed(err)
 	}
-	for i := range steps {
-		p := t.compounded(&steps[i], r.FileID)
+	for i := range c.steps {
+		p := t.compounded(&c.steps[i], r.FileID)
 		p.Call.Effect = change
 		if err = t.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
 			break
@@ -142,10 +153,10 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, und
 	}
 	if err != nil {
 		conn.ReleaseAll(done)
-		if undo != nil && ctx.Err() != nil {
-			undo()
+		if c.undo != nil && ctx.Err() != nil {
+			c.undo()
 		}
 		return err
 	}
-	return useReplies(done, use)
+	return useReplies(done, c.use)
 }

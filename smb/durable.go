@@ -156,7 +156,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
 	}
-	r, err := t.create(ctx, &req)
+	r, err := t.create(ctx, &req, nil)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(&lostError{ErrHandleLost, err})
@@ -184,7 +184,7 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 	var none proto.FileID
 	req := listRequest(h.remote)
 	req.Contexts.Timewarp = h.at
-	r, err := t.create(ctx, req)
+	r, err := t.create(ctx, req, nil)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))

@@ -211,6 +211,16 @@ func eachCalls() []eachCall {
 		onShare("WriteFile of 67 KB", repeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("new", e.want, s.WriteFile("new", e.want, 0o666))
 		}),
+		onShare("WriteFile that cuts", repeated, func(e *faultyShare, s *smb.Share) error {
+			return e.written("big", e.want[:5000], s.WriteFile("big", e.want[:5000], 0o666))
+		}),
+		onShare("O_TRUNC", repeated, func(e *faultyShare, s *smb.Share) error {
+			f, err := s.OpenFile("big", os.O_WRONLY|os.O_TRUNC, 0)
+			if err == nil {
+				f.Close()
+			}
+			return e.written("big", nil, err)
+		}),
 		onShare("WriteNewFile", notRepeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("new", e.want[:5000], s.WriteNewFile("new", e.want[:5000], 0o666, time.Unix(1e9, 0)))
 		}),
@@ -239,6 +249,9 @@ func eachCalls() []eachCall {
 		onShare("RemoveAll", notRepeated, func(e *faultyShare, s *smb.Share) error { return s.RemoveAll("dir") }),
 		onShare("Rename", notRepeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("small", e.want, s.Rename("big", "small"))
+		}),
+		onShare("Link", notRepeated, func(e *faultyShare, s *smb.Share) error {
+			return e.written("new", e.want, s.Link("big", "new"))
 		}),
 		onShare("RenameNoReplace", notRepeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("new", e.want, s.RenameNoReplace("big", "new"))

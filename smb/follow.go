@@ -127,7 +127,7 @@ func cutUnits(s string, n int) (string, string) {
 func (s *Share) Readlink(name string) (string, error) {
 	var target string
 	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, Output: 16 << 10}
-	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		create.Options = proto.OptionOpenReparsePoint
 		return t.chain(ctx, create, func(calls []*conn.Call) error {
@@ -149,7 +149,7 @@ func (s *Share) Readlink(name string) (string, error) {
 			target = s.m.s.cfg.Names.linkTarget(stored)
 			return nil
 		}, t.ioctlStep(req))
-	})
+	}})
 	return target, pathError("readlink", name, err)
 }
 
@@ -206,15 +206,15 @@ func (s *Share) symlink(oldname, newname string) error {
 		Code: proto.FsctlSetReparsePoint, Input: proto.AppendSymlink(nil, target, flags),
 	}
 	made := false
-	err = s.resolveOnce(newname, func(ctx context.Context, t *tree, remote string) error {
+	err = s.run(operation{name: newname, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options
-		err := t.chainOrUndo(ctx, create, func() { t.removeCreated(remote) }, nil, t.ioctlStep(ioctl))
+		err := t.run(ctx, chain{create: create, steps: []step{t.ioctlStep(ioctl)}, undo: func() { t.removeCreated(remote) }})
 		var refused *ResponseError
 		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
 		return err
-	})
+	}})
 	if made {
 		s.removeUnfinished(newname) // the file that could not be made a link
 	}

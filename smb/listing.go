@@ -408,10 +408,10 @@ func (l *listing) end(ctx context.Context) {
 
 // openListing opens a directory for a listing.
 func (s *Share) openListing(ctx context.Context, name string) (l *listing, err error) {
-	err = s.resolveIn(ctx, name, func(ctx context.Context, t *tree, remote string) error {
+	err = s.runIn(ctx, operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		l, err = s.openListingOn(ctx, t, name, listRequest(remote), t.m.entryClass())
 		return err
-	})
+	}})
 	return l, err
 }
 
@@ -424,7 +424,7 @@ func (s *Share) openListingOn(ctx context.Context, t *tree, name string, create 
 		return nil, err
 	}
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo, cl.Effect = t.closeOr(nil), &effect{m: t.m, remote: remote}
+	cl.Undo, cl.Effect = t.undoCreate(nil), &effect{m: t.m, remote: remote}
 	compound := []conn.Compounded{
 		{Call: cl, Request: create},
 		t.queryDirectory(proto.RelatedFileID(), class, proto.QueryRestart, listRoom),

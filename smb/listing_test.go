@@ -262,8 +262,7 @@ func TestTagInLongListing(t *testing.T) {
 	}
 }
 
-// TestLongMappedName lists a name of 40,000 characters that Dialer.Names maps: what that costs grows with its length, not with the
-// square of it.
+// TestLongMappedName lists a name of 40,000 characters that Dialer.Names maps: it is left out, and costs little.
 func TestLongMappedName(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *script.Server) {
 		begun := false
@@ -289,10 +288,10 @@ func TestLongMappedName(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		names, err := f.Readdirnames(-1)
 		runtime.ReadMemStats(&after)
-		if err != nil || len(names) != 1 || names[0] != strings.Repeat(`"`, 40_000) {
+		if !errors.Is(err, smb.ErrName) || len(names) != 0 || len(err.Error()) > 1000 {
 			t.Fatalf("%d names, %v", len(names), err)
 		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+		if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
 			t.Errorf("%d bytes were allocated", n)
 		}
 	})

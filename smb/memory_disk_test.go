@@ -304,14 +304,17 @@ func (m *memoryDisk) setInfo(c *script.Conn, msg *script.Message, h *memoryHandl
 			h.node.truncate(int(le.Uint64(data)))
 		case proto.ClassDisposition:
 			delete(m.nodes, h.name)
-		case proto.ClassRename:
+		case proto.ClassRename, proto.ClassLink:
 			to := proto.DecodeUTF16(data[20:][:le.Uint32(data[16:])])
 			if m.nodes[to] != nil && data[0] == 0 {
 				c.Refuse(msg, proto.StatusObjectNameCollision)
 				return
 			}
-			delete(m.nodes, h.name)
-			m.nodes[to], h.name = h.node, to
+			m.nodes[to] = h.node
+			if proto.InfoClass(msg.Body[3]) == proto.ClassRename {
+				delete(m.nodes, h.name)
+				h.name = to
+			}
 		}
 	}
 	c.Reply(msg, 0, []byte{2, 0}, script.AsAsked)

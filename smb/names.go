@@ -93,9 +93,10 @@ type leftOutError struct {
 
 // and is e with one more name. e may be nil.
 func (e *leftOutError) and(name string) *leftOutError {
-	const shown = 1 << 10 // bytes: a server may send names of any length
 	if e == nil {
-		return &leftOutError{name: strings.Clone(name[:min(len(name), shown)])}
+		const shown = 100 // characters: a server may send names of any length
+		cut, _ := cutUnits(name, shown)
+		return &leftOutError{name: strings.Clone(cut)}
 	}
 	return &leftOutError{e.name, e.more + 1}
 }

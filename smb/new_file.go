@@ -29,15 +29,15 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 // that is not known, the name may be that of another program's file.
 func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
 	if len(data) <= smallIO {
-		err := s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) (err error) {
+		err := s.run(operation{name: name, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) (err error) {
 			created, err = t.newSmall(ctx, remote, data, perm, mtime)
 			return err
-		})
+		}})
 		if err != errLarge {
 			return created, err
 		}
 	}
-	f, err := s.openOrUndo(name, "", os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm, (*tree).removeCreated)
+	f, err := s.opened(opening{name: name, flag: os.O_WRONLY | os.O_CREATE | os.O_EXCL, perm: perm, undo: (*tree).removeCreated})
 	if err != nil {
 		return false, err
 	}

@@ -31,63 +31,73 @@ func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error)
 }
 
 func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error) {
-	return s.openNamed(name, "", flag, perm)
+	return s.opened(opening{name: name, flag: flag, perm: perm})
 }
 
-// openNamed opens the file name with a suffix, that of a stream.
-func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*File, error) {
-	return s.openOrUndo(name, suffix, flag, perm, nil)
+// opening is how a file is opened.
+type opening struct {
+	name   string
+	suffix string // behind the name: that of a stream
+	flag   int
+	perm   fs.FileMode
+	// undo runs if the context ends before the server has answered, and the file was opened nevertheless and has been closed again.
+	// nil: nothing.
+	undo func(t *tree, remote string)
 }
 
-// openOrUndo is openNamed. If the context ends before the server has answered and the file is opened nevertheless, it is closed again,
-// and then undo runs, unless it is nil.
-func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo func(t *tree, remote string)) (*File, error) {
+// opened opens a file.
+func (s *Share) opened(o opening) (*File, error) {
 	var f *File
-	op := func(ctx context.Context, t *tree, remote string) error {
-		remote += suffix
-		req := openRequest(remote, flag, perm)
-		if req.Access&proto.AccessAppendData != 0 && t.Conn().Terms().Dialect == proto.Dialect202 {
-			req.Access |= proto.AccessWriteData // impacket's server does not take the right to append as one to write
+	op := operation{name: o.name, do: func(ctx context.Context, t *tree, remote string) (err error) {
+		f, err = o.on(ctx, t, remote+o.suffix)
+		if err == nil {
+			f.ctx = s.ctx
 		}
-		t.emptyByCreate(req, flag)
-		req.Contexts.QueryOnDiskID = flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
-		d, err := t.makeDurable(ctx, req)
-		if err != nil {
-			return err
-		}
-		var after func()
-		if undo != nil {
-			after = func() { undo(t, remote) }
-		}
-		r, err := t.createOrUndo(ctx, req, after)
-		if err != nil {
-			t.m.s.leases.dismiss(d.lease)
-			return err
-		}
-		h := newHandle(t, name+suffix, remote, &r)
-		h.at = req.Contexts.Timewarp
-		h.grant(d)
-		if h.isDir && flag&(os.O_WRONLY|os.O_RDWR) != 0 {
-			h.close(ctx)
-			return errIsDirectory
-		}
-		if flag&os.O_TRUNC != 0 && r.EndOfFile > 0 && r.Action == proto.ActionOpened {
-			if err := t.truncateOpened(ctx, h); err != nil {
-				h.close(ctx)
-				return err
-			}
-		}
-		h.append = flag&os.O_APPEND != 0
-		f = &File{h: h, ctx: s.ctx}
-		return nil
+		return err
+	}}
+	if o.flag&os.O_EXCL != 0 {
+		op.repeat = sentOnce // a repetition would find the file that the first attempt created
 	}
-	var err error
-	if flag&os.O_EXCL != 0 {
-		err = s.resolveOnce(name, op) // a repetition would find the file that the first attempt created
-	} else {
-		err = s.resolve(name, op)
-	}
+	err := s.run(op)
 	return f, err
+}
+
+// on opens the file on t. The File has no context yet.
+func (o *opening) on(ctx context.Context, t *tree, remote string) (*File, error) {
+	req := openRequest(remote, o.flag, o.perm)
+	if req.Access&proto.AccessAppendData != 0 && t.Conn().Terms().Dialect == proto.Dialect202 {
+		req.Access |= proto.AccessWriteData // impacket's server does not take the right to append as one to write
+	}
+	t.emptyByCreate(req, o.flag)
+	req.Contexts.QueryOnDiskID = o.flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
+	d, err := t.makeDurable(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	var undo func()
+	if o.undo != nil {
+		undo = func() { o.undo(t, remote) }
+	}
+	r, err := t.create(ctx, req, undo)
+	if err != nil {
+		t.m.s.leases.dismiss(d.lease)
+		return nil, err
+	}
+	h := newHandle(t, o.name+o.suffix, remote, &r)
+	h.at = req.Contexts.Timewarp
+	h.grant(d)
+	if h.isDir && o.flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+		h.close(ctx)
+		return nil, errIsDirectory
+	}
+	if o.flag&os.O_TRUNC != 0 && r.EndOfFile > 0 && r.Action == proto.ActionOpened {
+		if err := t.truncateOpened(ctx, h); err != nil {
+			h.close(ctx)
+			return nil, err
+		}
+	}
+	h.append = o.flag&os.O_APPEND != 0
+	return &File{h: h}, nil
 }
 
 // truncateOpened empties a file that was just opened. No disposition of CREATE does it: OVERWRITE and OVERWRITE_IF remove a file's
@@ -158,7 +168,7 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 
 // open opens a file.
 func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *proto.CreateRequest) (*handle, error) {
-	r, err := t.create(ctx, req)
+	r, err := t.create(ctx, req, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -167,13 +177,8 @@ func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *pro
 	return h, nil
 }
 
-// create sends CREATE. When its caller returns before the reply, the file is closed again.
-func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (proto.CreateResponse, error) {
-	return t.createOrUndo(ctx, req, nil)
-}
-
-// createOrUndo is create, and runs undo, which may be nil, after the file has been closed again.
-func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo func()) (r proto.CreateResponse, err error) {
+// create sends CREATE. When its caller returns before the reply, the file is closed again, and then undo runs, unless it is nil.
+func (t *tree) create(ctx context.Context, req *proto.CreateRequest, undo func()) (r proto.CreateResponse, err error) {
 	if at := snapshotOf(ctx); at != 0 {
 		req.Contexts.Timewarp = at
 	}
@@ -181,7 +186,7 @@ func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo 
 		return r, err
 	}
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo = t.closeOr(undo)
+	cl.Undo = t.undoCreate(undo)
 	cl.Effect = &effect{m: t.m, remote: req.Name, lasts: req.Disposition != proto.DispositionOpen}
 	if err = t.RoundTrip(ctx, cl, req); err != nil {
 		return r, err
@@ -193,8 +198,8 @@ func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo 
 	return r, nil
 }
 
-// closeOr returns the Undo of a CREATE: it closes the file, and then runs undo, which may be nil.
-func (t *tree) closeOr(undo func()) func(*conn.Call) {
+// undoCreate returns the Undo of a CREATE: it closes the file, and then runs undo, which may be nil.
+func (t *tree) undoCreate(undo func()) func(*conn.Call) {
 	return func(cl *conn.Call) {
 		if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
 			t.closeID(context.Background(), r.FileID)

@@ -68,13 +68,13 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	defer ipc.Unmount()
 	var list []ShareInfo
 	var leftOut *leftOutError
-	err = ipc.again(func(ctx context.Context, t *tree) error {
-		h, err := ipc.open(ctx, t, "srvsvc", "srvsvc", &proto.CreateRequest{
+	err = ipc.run(operation{name: "srvsvc", do: func(ctx context.Context, t *tree, remote string) error {
+		h, err := ipc.open(ctx, t, "srvsvc", remote, &proto.CreateRequest{
 			Access: proto.AccessReadData | proto.AccessWriteData | proto.AccessAppendData | proto.AccessReadAttributes |
 				proto.AccessReadControl | proto.AccessSynchronize,
 			Share:       proto.ShareRead | proto.ShareWrite,
 			Disposition: proto.DispositionOpen,
-			Name:        "srvsvc",
+			Name:        remote,
 		})
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 			list = append(list, ShareInfo{Name: x.Name, Comment: strings.ToValidUTF8(x.Comment, "\ufffd"), Type: ShareType(x.Type)})
 		}
 		return err
-	})
+	}})
 	if err == nil && leftOut != nil {
 		err = leftOut
 	}

@@ -133,10 +133,10 @@ func (r *removal) removeRoot(root *directory) error {
 		return err
 	}
 	dir, base := split(root.remote)
-	err = r.s.resolve(dir, func(ctx context.Context, t *tree, dir string) error {
+	err = r.s.run(operation{name: dir, do: func(ctx context.Context, t *tree, dir string) error {
 		r.in, root.remote = &Share{m: t.m, ctx: r.s.ctx, at: r.s.at}, join(dir, base)
 		return t.chain(ctx, statRequest(dir), nil)
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,13 @@ func (r *removal) removeRoot(root *directory) error {
 
 // remove removes an entry without following a link, one that may not be written to, too.
 func (r *removal) remove(remote string) error {
-	remove := func(ctx context.Context, t *tree) error { return deleteFile(ctx, t, remote) }
-	err := r.in.once(remove)
+	remove := operation{name: remote, repeat: sentOnce, links: notFollowed, do: deleteFile}
+	err := r.in.run(remove)
 	if !hasStatus(err, proto.StatusCannotDelete) {
 		return err
 	}
-	if r.in.again(func(ctx context.Context, t *tree) error { return makeWritable(ctx, t, remote) }) == nil {
-		err = r.in.once(remove)
+	if r.in.run(operation{name: remote, links: notFollowed, do: makeWritable}) == nil {
+		err = r.in.run(remove)
 	}
 	return err
 }
@@ -227,14 +227,12 @@ func (r *removal) list(d *directory) (names []removable, err error) {
 	ctx, cancel := r.s.m.s.bounded(r.s.ctx)
 	defer cancel()
 	var l *listing
-	err = r.s.m.s.again(ctx, func() error {
-		return r.in.onTree(ctx, func(ctx context.Context, t *tree) error {
-			create := listRequest(d.remote)
-			create.Options |= proto.OptionOpenReparsePoint
-			l, err = r.in.openListingOn(ctx, t, d.path, create, proto.FileIDBothDirectoryInformation)
-			return err
-		})
-	})
+	err = r.in.runIn(ctx, operation{name: d.remote, links: notFollowed, do: func(ctx context.Context, t *tree, remote string) error {
+		create := listRequest(remote)
+		create.Options |= proto.OptionOpenReparsePoint
+		l, err = r.in.openListingOn(ctx, t, d.path, create, proto.FileIDBothDirectoryInformation)
+		return err
+	}})
 	if err != nil {
 		return nil, pathError("readdir", d.path, leaving(err))
 	}
@@ -289,31 +287,29 @@ func (r *removal) enter(ctx context.Context, d *directory, l *listing) error {
 
 // directoryID is the id that the server reports of a directory, zero if it reports none.
 func (s *Share) directoryID(ctx context.Context, remote string) (id DirID, err error) {
-	err = s.m.s.again(ctx, func() error {
-		return s.onTree(ctx, func(ctx context.Context, t *tree) error {
-			req := statRequest(remote)
-			req.Contexts.QueryOnDiskID = true
-			query := t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8})
-			return t.chain(ctx, req, func(calls []*conn.Call) error {
-				r, err := proto.DecodeCreateResponse(calls[0].Message())
-				if err != nil {
-					return t.Malformed(err)
-				}
-				if g := &r.Contexts; g.HasDiskID {
-					id = DirID{g.DiskFileID, g.VolumeID}
-					return nil
-				}
-				b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
-				if err == nil {
-					id.File, err = proto.DecodeInternalInfo(b)
-				}
-				if err != nil {
-					return t.Malformed(err)
-				}
+	err = s.runIn(ctx, operation{name: remote, links: notFollowed, do: func(ctx context.Context, t *tree, remote string) error {
+		req := statRequest(remote)
+		req.Contexts.QueryOnDiskID = true
+		query := t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8})
+		return t.chain(ctx, req, func(calls []*conn.Call) error {
+			r, err := proto.DecodeCreateResponse(calls[0].Message())
+			if err != nil {
+				return t.Malformed(err)
+			}
+			if g := &r.Contexts; g.HasDiskID {
+				id = DirID{g.DiskFileID, g.VolumeID}
 				return nil
-			}, query)
-		})
-	})
+			}
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
+			if err == nil {
+				id.File, err = proto.DecodeInternalInfo(b)
+			}
+			if err != nil {
+				return t.Malformed(err)
+			}
+			return nil
+		}, query)
+	}})
 	if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 		err = nil // the server reports none to this user
 	}

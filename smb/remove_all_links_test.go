@@ -123,6 +123,7 @@ func TestRemoveAllComparesIDs(t *testing.T) {
 	}{
 		{"as it should be", ids{root: 1, above: 1, d: 2, entry: 3, x: 3, parent: 2}, nil},
 		{"no ids", ids{}, nil},
+		{"ids that say that there are none", ids{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, nil},
 		{"the entry has another id", ids{root: 1, above: 1, d: 2, entry: 4, x: 3, parent: 2}, smb.ErrLeavesTree},
 		{"another directory is above", ids{root: 1, above: 1, d: 2, entry: 3, x: 3, parent: 1}, smb.ErrLeavesTree},
 		{"another directory is above the tree", ids{root: 1, above: 9, d: 2, entry: 3, x: 3, parent: 2}, smb.ErrLeavesTree},

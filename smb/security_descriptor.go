@@ -30,7 +30,7 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 		Type: proto.InfoSecurity, Output: maxDescriptor,
 		Security: proto.SecurityInformation(parts),
 	}
-	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		create.Access |= proto.AccessReadControl
 		if parts&SACLSecurity != 0 {
@@ -44,7 +44,7 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 			sd = append([]byte(nil), b...)
 			return nil
 		}, t.queryStep(req))
-	})
+	}})
 	return sd, pathError("security", name, err)
 }
 
@@ -54,7 +54,7 @@ func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte
 	if len(sd) > maxDescriptor {
 		return pathError("security", name, fs.ErrInvalid)
 	}
-	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		if parts&DACLSecurity != 0 {
 			create.Access |= proto.AccessWriteDAC
@@ -70,6 +70,6 @@ func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte
 				Type: proto.InfoSecurity, Security: proto.SecurityInformation(parts), FileID: id, Info: sd,
 			}
 		}})
-	})
+	}})
 	return pathError("security", name, err)
 }

@@ -2,7 +2,6 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 
@@ -78,37 +77,6 @@ func (s *Session) closing(ctx context.Context) (context.Context, context.CancelF
 		bound = min(bound, d)
 	}
 	return context.WithTimeout(ctx, bound)
-}
-
-// once runs op on a live tree. op is not repeated: it may have taken effect before the connection broke.
-func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
-	ctx, cancel := s.m.s.bounded(s.ctx)
-	defer cancel()
-	return s.onTree(ctx, op)
-}
-
-func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree) error) error {
-	ctx = s.inSnapshot(ctx)
-	t, err := s.m.tree(ctx)
-	if err != nil {
-		return err
-	}
-	err = op(ctx, t)
-	var refused *ResponseError
-	if hasStatus(err, proto.StatusNetworkNameDeleted) && errors.As(err, &refused) && refused.Command == proto.CommandCreate.String() {
-		// The server has closed the share, and has not begun the operation.
-		if t, err = s.m.tree(ctx); err == nil {
-			err = op(ctx, t)
-		}
-	}
-	return err
-}
-
-// again is once for an op that is safe to run twice: it is repeated when the connection broke.
-func (s *Share) again(op func(ctx context.Context, t *tree) error) error {
-	ctx, cancel := s.m.s.bounded(s.ctx)
-	defer cancel()
-	return s.m.s.again(ctx, func() error { return s.onTree(ctx, op) })
 }
 
 // pathError wraps err as package os does.

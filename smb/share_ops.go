@@ -17,12 +17,12 @@ func (s *Share) Mkdir(name string, perm fs.FileMode) error {
 }
 
 func (s *Share) mkdir(name string) error {
-	return s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
+	return s.run(operation{name: name, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
 		req.Disposition, req.Options = proto.DispositionCreate, proto.OptionDirectory
 		req.Attributes = proto.AttrDirectory
 		return t.chain(ctx, req, nil)
-	})
+	}})
 }
 
 // MkdirAll makes a directory and the missing directories above it. An existing directory is no error.
@@ -58,7 +58,7 @@ func (s *Share) Remove(name string) error {
 
 func (s *Share) remove(name string) error {
 	err := s.delete(name)
-	if hasStatus(err, proto.StatusCannotDelete) && s.resolve(name, makeWritable) == nil {
+	if hasStatus(err, proto.StatusCannotDelete) && s.run(operation{name: name, do: makeWritable}) == nil {
 		err = s.delete(name)
 	}
 	return err
@@ -78,7 +78,7 @@ func modeBits(attrs proto.Attributes) []byte {
 }
 
 func (s *Share) delete(name string) error {
-	return s.resolveOnce(name, deleteFile)
+	return s.run(operation{name: name, repeat: sentOnce, do: deleteFile})
 }
 
 func deleteFile(ctx context.Context, t *tree, remote string) error {
@@ -99,20 +99,31 @@ func (s *Share) RenameNoReplace(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname}))
 }
 
+// Link makes newname another name of the file oldname (a hard link), as os.Link does. The error matches fs.ErrExist when newname exists,
+// and ErrUnsupported where the server's disk has no such links.
+func (s *Share) Link(oldname, newname string) error {
+	return linkError("link", oldname, newname, s.giveName(oldname, proto.RenameInfo{Name: newname}, (*tree).link))
+}
+
 func (s *Share) rename(oldname string, to proto.RenameInfo) error {
+	return s.giveName(oldname, to, (*tree).rename)
+}
+
+// giveName gives the file oldname the name to, in addition or instead. Links in the directories of both names are followed.
+func (s *Share) giveName(oldname string, to proto.RenameInfo, give func(t *tree, ctx context.Context, from string, to *proto.RenameInfo) error) error {
 	remote, err := s.remote(to.Name)
 	if err != nil {
 		return err
 	}
 	var start *tree
-	return s.resolveOnce(oldname, func(ctx context.Context, t *tree, from string) error {
+	return s.run(operation{name: oldname, repeat: sentOnce, do: func(ctx context.Context, t *tree, from string) error {
 		located := start != nil // a link led to another tree: the new name must be on that tree, too
 		if !located {
 			start, to.Name = t, remote
 		} else if to.Name, err = s.locate(ctx, start, t, remote); err != nil {
 			return err
 		}
-		err := t.rename(ctx, from, &to)
+		err := give(t, ctx, from, &to)
 		var refused *ResponseError
 		if !errors.As(err, &refused) || refused.Command != proto.CommandSetInfo.String() || !refused.redirects() {
 			return err
@@ -120,11 +131,11 @@ func (s *Share) rename(oldname string, to proto.RenameInfo) error {
 		// The link is in the new name.
 		if !located {
 			if to.Name, err = s.locate(ctx, start, t, remote); err == nil {
-				err = t.rename(ctx, from, &to)
+				err = give(t, ctx, from, &to)
 			}
 		}
 		return &finalError{err}
-	})
+	}})
 }
 
 func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) error {
@@ -146,6 +157,16 @@ func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) er
 		t.markSparse(ctx, to.Name) // the file is renamed, with or without the mark
 	}
 	return err
+}
+
+// link gives the file from the name to as well (MS-FSCC 2.4.28).
+func (t *tree) link(ctx context.Context, from string, to *proto.RenameInfo) error {
+	req := statRequest(from)
+	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
+	req.Options = proto.OptionOpenReparsePoint
+	st := setStep(proto.ClassLink, to.Append(nil))
+	st.target = to.Name
+	return t.chain(ctx, req, nil, st)
 }
 
 // markSparse marks a file as sparse that was renamed: Samba 4.17 drops the mark then, and reports no holes without it.
@@ -173,9 +194,9 @@ func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (str
 
 // modify sets one structure of the named file, following links. It is safe to repeat.
 func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
-	return s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	return s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		return t.setInfo(ctx, remote, class, body)
-	})
+	}})
 }
 
 // setInfo is modify on the tree.

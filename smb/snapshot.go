@@ -16,7 +16,7 @@ const snapshotFormat = "@GMT-2006.01.02-15.04.05"
 // server's order.
 func (s *Share) Snapshots() ([]time.Time, error) {
 	var list []time.Time
-	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: "", do: func(ctx context.Context, t *tree, remote string) error {
 		list = nil
 		// The first answer contains the length of all names.
 		size, err := t.snapshots(ctx, remote, 16, &list)
@@ -24,7 +24,7 @@ func (s *Share) Snapshots() ([]time.Time, error) {
 			_, err = t.snapshots(ctx, remote, 12+int(min(size, math.MaxInt32/2)), &list)
 		}
 		return err
-	})
+	}})
 	return list, pathError("snapshots", s.m.name, err)
 }
 

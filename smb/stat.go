@@ -132,7 +132,7 @@ func (s *Share) Lstat(name string) (fs.FileInfo, error) {
 
 func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	var fi *info
-	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
 		req.Options = options
 		return t.chain(ctx, req, func(calls []*conn.Call) error {
@@ -143,7 +143,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 			fi = statOf(name, &r)
 			return nil
 		})
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 
 // reparseTag queries the tag of the named reparse point, which a CREATE reply does not contain.
 func (s *Share) reparseTag(name string) (tag uint32, err error) {
-	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err = s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
 		req.Options = proto.OptionOpenReparsePoint
 		return t.chain(ctx, req, func(calls []*conn.Call) error {
@@ -168,39 +168,9 @@ func (s *Share) reparseTag(name string) (tag uint32, err error) {
 			}
 			return nil
 		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))
-	})
+	}})
 	if errors.Is(err, ErrUnsupported) { // a server that does not support the query has no other reparse points than links
 		return proto.ReparseTagSymlink, nil
 	}
 	return tag, err
-}
-
-// resolve runs op, which must be safe to repeat, on the remote form of name, following symbolic links and DFS
-// links that the server leaves to the client.
-func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remote string) error) error {
-	remote, err := s.remote(name)
-	if err != nil {
-		return err
-	}
-	return s.again(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
-}
-
-// resolveIn is resolve with a context that is bounded already.
-func (s *Share) resolveIn(ctx context.Context, name string, op func(ctx context.Context, t *tree, remote string) error) error {
-	remote, err := s.remote(name)
-	if err != nil {
-		return err
-	}
-	return s.m.s.again(ctx, func() error {
-		return s.onTree(ctx, func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
-	})
-}
-
-// resolveOnce is resolve for an op that must not be repeated.
-func (s *Share) resolveOnce(name string, op func(ctx context.Context, t *tree, remote string) error) error {
-	remote, err := s.remote(name)
-	if err != nil {
-		return err
-	}
-	return s.once(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
 }

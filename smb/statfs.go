@@ -23,7 +23,7 @@ func (s *Share) Statfs() (Statfs, error) {
 	req := proto.QueryInfoRequest{
 		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32,
 	}
-	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: "", do: func(ctx context.Context, t *tree, remote string) error {
 		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
 			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {
@@ -41,7 +41,7 @@ func (s *Share) Statfs() (Statfs, error) {
 			}
 			return nil
 		}, t.queryStep(req))
-	})
+	}})
 	return st, pathError("statfs", s.m.name, err)
 }
 

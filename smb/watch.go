@@ -81,13 +81,13 @@ type Watcher struct {
 // Watch starts to watch the named directory. The server collects changes from the first call of Next on.
 func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	var f *File
-	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		h, err := s.open(ctx, t, name, remote, listRequest(remote))
 		if err == nil {
 			f = &File{h: h, ctx: s.ctx}
 		}
 		return err
-	})
+	}})
 	if err != nil {
 		return nil, pathError("watch", name, err)
 	}

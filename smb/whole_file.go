@@ -48,7 +48,7 @@ var errLarge = errors.New("smb: the file is larger than one frame")
 
 // readSmall reads a file with CREATE, READ and CLOSE in one frame.
 func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
-	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+	err = s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 		n := min(smallIO, t.Conn().Terms().MaxRead)
 		create := openRequest(remote, os.O_RDONLY, 0)
 		create.Options |= proto.OptionNonDirectory
@@ -81,7 +81,7 @@ func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
 			fi = statOf(name, &opened)
 			return t.after(calls[2], fi, int64(len(got)))
 		}, read, closeStep())
-	})
+	}})
 	if hasStatus(err, proto.StatusFileIsADirectory) {
 		err = errIsDirectory
 	}
@@ -189,7 +189,7 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	err := errLarge
 	if len(data) <= smallIO && perm&0o200 != 0 { // a repetition could not write to a read-only file that the first attempt created
-		err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		err = s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
 			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
@@ -201,7 +201,7 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 				err = t.setInfo(ctx, remote, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data))))
 			}
 			return err
-		})
+		}})
 	}
 	if err != errLarge {
 		return pathError("write", name, err)
@@ -231,7 +231,7 @@ func (f *File) closeWritten(err error) error {
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
-// cannot write, or not all. undo is that of chainOrUndo. had is how many bytes the file had before.
+// cannot write, or not all. undo is that of chain. had is how many bytes the file had before.
 func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) (had uint64, err error) {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
@@ -243,7 +243,7 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo
 		})
 	}
 	steps = append(steps, further...)
-	err = t.chainOrUndo(ctx, create, undo, func(calls []*conn.Call) error {
+	err = t.run(ctx, chain{create: create, steps: steps, undo: undo, use: func(calls []*conn.Call) error {
 		opened, err := proto.DecodeCreateResponse(calls[0].Message())
 		if err != nil {
 			return t.Malformed(err)
@@ -263,7 +263,7 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo
 			return io.ErrShortWrite
 		}
 		return nil
-	}, steps...)
+	}})
 	return had, err
 }
 

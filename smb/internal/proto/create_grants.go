@@ -74,8 +74,8 @@ func (g *CreateGrants) decode(name, data []byte) bool {
 		if len(data) < 16 {
 			return false
 		}
-		g.HasDiskID = true
-		g.DiskFileID, g.VolumeID = le.Uint64(data), le.Uint64(data[8:])
+		g.DiskFileID, g.VolumeID = fileID(le.Uint64(data)), le.Uint64(data[8:])
+		g.HasDiskID = g.DiskFileID != 0
 	}
 	return true
 }

@@ -49,12 +49,20 @@ func DecodeAttributeTagInfo(b []byte) (Attributes, uint32, error) {
 	return Attributes(le.Uint32(b)), le.Uint32(b[4:]), nil
 }
 
-// DecodeInternalInfo reads a structure of ClassInternal: the file's id (MS-FSCC 2.4.27).
+// fileID is the id of a file, zero when it has none of 64 bits (MS-FSCC 2.1.9).
+func fileID(id uint64) uint64 {
+	if id == 1<<64-1 {
+		return 0
+	}
+	return id
+}
+
+// DecodeInternalInfo reads a structure of ClassInternal: the file's id (MS-FSCC 2.4.27), zero when it has none.
 func DecodeInternalInfo(b []byte) (uint64, error) {
 	if len(b) < 8 {
 		return 0, malformed("FileInternalInformation", reasonShort)
 	}
-	return le.Uint64(b), nil
+	return fileID(le.Uint64(b)), nil
 }
 
 // FSFullSizeInfo is the size and free space of a file system (MS-FSCC 2.5.4).

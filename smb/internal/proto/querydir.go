@@ -69,7 +69,7 @@ type DirEntry struct {
 	// ReparseTag is the tag of the reparse point when Attributes has AttrReparsePoint; otherwise the field
 	// holds the size of the extended attributes.
 	ReparseTag uint32
-	FileID     uint64
+	FileID     uint64 // zero: none
 	Name       []byte // UTF-16LE, aliases the message
 }
 
@@ -110,7 +110,7 @@ func (e *DirEntries) Next() bool {
 		Name:       n,
 	}
 	if e.class == FileIDBothDirectoryInformation {
-		e.cur.ReparseTag, e.cur.FileID = le.Uint32(b[64:]), le.Uint64(b[96:])
+		e.cur.ReparseTag, e.cur.FileID = le.Uint32(b[64:]), fileID(le.Uint64(b[96:]))
 	}
 	return true
 }
