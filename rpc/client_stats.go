@@ -96,9 +96,10 @@ func (c *call) statsOutHeader(p *peer.Peer, authority string) {
 	}
 }
 
-func (c *call) statsOutPayload(v any, info payloadInfo) {
+// statsOutPayload reports a message that has been sent. ctx is the attempt's statsContext.
+func (c *call) statsOutPayload(ctx context.Context, v any, info payloadInfo) {
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.statsContext(), &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
+		h.HandleRPC(ctx, &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
 			CompressedLength: info.packed, WireLength: info.wire, SentTime: time.Now()})
 	}
 }

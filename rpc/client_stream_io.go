@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"io"
 
 	"github.com/tarn-go/tarn/h2"
@@ -27,17 +28,27 @@ func (cs *clientStream) SendMsg(v any) error {
 func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) error {
 	cs.seen.set(sending)
 	defer cs.seen.set(working)
-	sent, err := cs.sendMessage(m)
-	if sent && cs.statsOn() {
-		cs.statsOutPayload(v, info)
+	in, err := cs.sendMessage(m)
+	if in != nil && cs.statsOn() {
+		cs.statsOutPayload(in, v, info)
 	}
 	return err
 }
 
-// sendMessage takes ownership of m. It reports whether m has been sent: if it has not, RecvMsg may have to return the reason.
-func (cs *clientStream) sendMessage(m message.Message) (sent bool, err error) {
+// sendMessage takes ownership of m. It returns the statsContext of the attempt that has sent m; nil: m has not been sent, and if the error is
+// nil, RecvMsg returns the reason.
+func (cs *clientStream) sendMessage(m message.Message) (in context.Context, err error) {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock() // also if a hook panics
+	sent, err := cs.sendLocked(m)
+	if sent {
+		in = cs.statsContext()
+	}
+	return in, err
+}
+
+// sendLocked is sendMessage; it reports whether m has been sent. sendMu is held.
+func (cs *clientStream) sendLocked(m message.Message) (sent bool, err error) {
 	if cs.closed {
 		m.Free()
 		cs.finishLocked(errClosed) // an incorrect use of the stream ends the call

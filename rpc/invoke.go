@@ -123,7 +123,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	}
 	holds = true
 	if c.statsOn() {
-		c.statsOutPayload(req, info)
+		c.statsOutPayload(c.statsContext(), req, info)
 	}
 	r := discard
 	if a.waitEnd(c.ctx.Done()) {

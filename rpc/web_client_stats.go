@@ -72,7 +72,7 @@ func (x *webExchange) statsOnly(v any, info payloadInfo) {
 	o := x.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	report := func() { x.call.statsOutPayload(v, info) }
+	report := func() { x.call.statsOutPayload(x.call.statsContext(), v, info) }
 	switch o.state {
 	case outUnmade, outDue:
 		o.message = report

@@ -164,7 +164,7 @@ func (cs *webClientStream) SendMsg(v any) error {
 	default:
 		cs.x.awaitConn(cs.ctx)
 		cs.x.statsOut()
-		cs.statsOutPayload(v, info)
+		cs.statsOutPayload(cs.statsContext(), v, info)
 	}
 	return err
 }
