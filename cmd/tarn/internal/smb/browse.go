@@ -138,13 +138,11 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if a.opts.recursive {
-		var err error
-		if above, err = above.with(idOf(dir.share, dir.path)); err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
+	entries, id, failed := dir.share.ReadDirID(dir.path)
+	above, err := above.with(id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
-	entries, failed := dir.share.ReadDir(dir.path)
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -155,7 +153,7 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 		a.entry(out, prefix+e.Name(), inner.location, info)
 		if e.IsDir() && a.opts.recursive && plainName(e.Name()) {
 			err := a.listDir(ctx, out, inner, prefix+e.Name()+"/", above)
-			if errors.Is(err, errLoop) { // the others are listed
+			if errors.Is(err, client.ErrLoop) { // the others are listed
 				failed = cmp.Or(failed, err)
 			} else if err != nil {
 				return err

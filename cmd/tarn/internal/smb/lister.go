@@ -1,12 +1,16 @@
 package smb
 
-import "io/fs"
+import (
+	"io/fs"
+
+	client "github.com/tarn-go/tarn/smb"
+)
 
 // listings is what a directory has at both ends.
 type listings struct {
 	entries  []fs.DirEntry // of the source
 	err      error
-	id       directoryID            // of the source
+	id       client.DirID           // of the source
 	old      fs.FileInfo            // what has the target's name
 	there    map[string]fs.FileInfo // what the target has, if old is a directory
 	thereErr error
@@ -15,11 +19,11 @@ type listings struct {
 func listBoth(r route, old fs.FileInfo) (l listings) {
 	l.old = old
 	if from, ok := r.from.(*remote); ok {
-		id := make(chan directoryID, 1)
-		go func() { id <- idOf(from.share, from.full(r.fromName)) }()
-		defer func() { l.id = <-id }()
+		l.entries, l.id, l.err = from.share.ReadDirID(from.full(r.fromName))
+	} else {
+		l.entries, l.err = r.from.ReadDir(r.fromName)
 	}
-	if l.entries, l.err = r.from.ReadDir(r.fromName); old != nil && old.IsDir() {
+	if old != nil && old.IsDir() {
 		l.there, l.thereErr = list(r.to, r.toName)
 	}
 	return l

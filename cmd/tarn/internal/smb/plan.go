@@ -176,7 +176,7 @@ func concernsOne(err error) bool {
 		return false
 	}
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, client.ErrTooMany) ||
-		errors.Is(err, errNotDirectory) || errors.Is(err, errLoop)
+		errors.Is(err, errNotDirectory) || errors.Is(err, client.ErrLoop)
 }
 
 // leaveOutTemporary reports a file that is not copied because of its name.

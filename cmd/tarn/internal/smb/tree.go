@@ -71,46 +71,19 @@ type sink interface {
 	SetSparse() error
 }
 
-// directoryID tells a server's directories apart. Servers report a file's id without that of its volume: two volumes below one
-// share may use one id, and hardly one creation time. The zero value: not known.
-type directoryID struct {
-	file    uint64
-	created time.Time
-}
-
-// idOf asks for the id of a directory. What cannot be opened cannot be listed either, and has none.
-func idOf(share *client.Share, name string) directoryID {
-	f, err := share.Open(name)
-	if err != nil {
-		return directoryID{}
-	}
-	defer f.Close()
-	id, err := f.ID()
-	if err != nil || id == 0 {
-		return directoryID{}
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return directoryID{}
-	}
-	return directoryID{id, info.Sys().(*client.FileStat).CreationTime}
-}
-
 // ancestors are the directories that contain one, from the outermost to itself.
-type ancestors []directoryID
+type ancestors []client.DirID
 
 // maxDepth bounds the depth of a tree whose server reports no ids.
 const maxDepth = 250
 
-var errLoop = errors.New("the directory contains itself")
-
-// with adds a directory. The error matches errLoop when the directory contains itself.
-func (a ancestors) with(id directoryID) (ancestors, error) {
-	if id != (directoryID{}) && slices.Contains(a, id) {
-		return nil, errLoop
+// with adds a directory. The error matches client.ErrLoop when the directory contains itself.
+func (a ancestors) with(id client.DirID) (ancestors, error) {
+	if id != (client.DirID{}) && slices.Contains(a, id) {
+		return nil, client.ErrLoop
 	}
 	if len(a) == maxDepth {
-		return nil, fmt.Errorf("%w, or it is nested more than %d directories deep", errLoop, maxDepth)
+		return nil, fmt.Errorf("%w, or it is nested more than %d directories deep", client.ErrLoop, maxDepth)
 	}
 	return append(slices.Clip(a), id), nil
 }
