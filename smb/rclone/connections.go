@@ -1,0 +1,168 @@
+package rclone
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+)
+
+// connections are the sessions of a remote with its server, made when they are needed. A session is used by many operations at a
+// time. Another is made while all are in use, up to the limit, and all are closed when none was in use for the idle time. It is
+// safe for concurrent use.
+type connections struct {
+	dialer *smb.Dialer
+	addr   string
+	idle   time.Duration // 0: never closed
+
+	mu    sync.Mutex
+	slots []*slot
+	uses  int // operations that hold a slot
+	timer *time.Timer
+}
+
+// slot has one session, or none.
+type slot struct {
+	uses int // operations that hold it; guarded by connections.mu
+
+	mu      sync.Mutex // held while the session is made, mounted or closed
+	session *smb.Session
+	shares  map[string]*smb.Share
+}
+
+func newConnections(d *smb.Dialer, addr string, limit int, idle time.Duration) *connections {
+	c := &connections{dialer: d, addr: addr, idle: idle}
+	for range max(limit, 1) {
+		c.slots = append(c.slots, new(slot))
+	}
+	return c
+}
+
+// lease is the use of a session by one operation, until release.
+type lease struct {
+	from *connections
+	slot *slot
+	*smb.Session
+	share *smb.Share // with the operation's context; nil where no share was asked for
+	waits bool       // see wait
+}
+
+// get returns a lease of a session with a mount of the named share; "" for none. The caller releases it with the operation's error.
+func (c *connections) get(ctx context.Context, share string) (*lease, error) {
+	s := c.take()
+	l := &lease{from: c, slot: s}
+	err := l.prepare(ctx, share)
+	if err != nil {
+		l.release(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+// wait says that the operation will only wait from now on, so that others prefer this session to making another. Samba tells one of
+// its processes late of what another changes, which for a watch is the process of this session.
+func (l *lease) wait() {
+	l.from.mu.Lock()
+	defer l.from.mu.Unlock()
+	l.waits = true
+	l.slot.uses--
+}
+
+// take returns the slot with the fewest uses, the first of them, so that a session in no use comes before one that has to be made.
+func (c *connections) take() *slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	s := slices.MinFunc(c.slots, func(a, b *slot) int { return a.uses - b.uses })
+	s.uses++
+	c.uses++
+	return s
+}
+
+// prepare makes the session and the mount where there are none.
+func (l *lease) prepare(ctx context.Context, share string) error {
+	s := l.slot
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == nil {
+		session, err := l.from.dialer.Dial(ctx, l.from.addr)
+		if err != nil {
+			return err
+		}
+		s.session, s.shares = session, map[string]*smb.Share{}
+	}
+	l.Session = s.session
+	if share == "" {
+		return nil
+	}
+	mounted := s.shares[share]
+	if mounted == nil {
+		var err error
+		if mounted, err = s.session.Mount(ctx, share); err != nil {
+			return err
+		}
+		s.shares[share] = mounted
+	}
+	l.share = mounted.WithContext(ctx)
+	return nil
+}
+
+// release ends the lease. A session that cannot be used again is closed: package smb connects it again by itself in other cases.
+func (l *lease) release(err error) {
+	if errors.Is(err, smb.ErrShareLost) || errors.Is(err, smb.ErrClosed) || errors.Is(err, smb.ErrLogin) {
+		l.slot.close(l.Session)
+	}
+	c := l.from
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !l.waits {
+		l.slot.uses--
+	}
+	if c.uses--; c.uses == 0 && c.idle > 0 {
+		c.timer = time.AfterFunc(c.idle, c.closeIdle)
+	}
+}
+
+// close closes the slot's session if it is still that one.
+func (s *slot) close(session *smb.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == nil || s.session != session {
+		return
+	}
+	s.session.Close() // its operations fail; what the server has is released with the connection
+	s.session, s.shares = nil, nil
+}
+
+// closeIdle closes the sessions unless one is in use.
+func (c *connections) closeIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.uses == 0 {
+		c.closeLocked()
+	}
+}
+
+// close closes all sessions. Operations that use them fail.
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.closeLocked()
+}
+
+func (c *connections) closeLocked() {
+	for _, s := range c.slots {
+		s.mu.Lock()
+		session := s.session
+		s.mu.Unlock()
+		s.close(session)
+	}
+}

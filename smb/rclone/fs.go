@@ -1,0 +1,423 @@
+package rclone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/config/configmap"
+	"github.com/rclone/rclone/fs/config/configstruct"
+	"github.com/rclone/rclone/fs/fserrors"
+	"github.com/rclone/rclone/fs/hash"
+	"github.com/rclone/rclone/lib/bucket"
+	"github.com/tarn-go/tarn/smb"
+)
+
+// Fs is a remote: a server, one of its shares, or a directory of that. Its methods are safe for concurrent use.
+type Fs struct {
+	name, root string
+	opt        options
+	features   *fs.Features
+	conns      *connections
+}
+
+var (
+	_ fs.Fs             = (*Fs)(nil)
+	_ fs.Purger         = (*Fs)(nil)
+	_ fs.Copier         = (*Fs)(nil)
+	_ fs.Mover          = (*Fs)(nil)
+	_ fs.DirMover       = (*Fs)(nil)
+	_ fs.DirSetModTimer = (*Fs)(nil)
+	_ fs.PutStreamer    = (*Fs)(nil)
+	_ fs.OpenWriterAter = (*Fs)(nil)
+	_ fs.ChangeNotifier = (*Fs)(nil)
+	_ fs.Abouter        = (*Fs)(nil)
+	_ fs.Shutdowner     = (*Fs)(nil)
+)
+
+func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, error) {
+	f := &Fs{name: name, root: strings.Trim(root, "/")}
+	if err := configstruct.Set(m, &f.opt); err != nil {
+		return nil, err
+	}
+	d, addr, err := f.opt.dialer()
+	if err != nil {
+		return nil, err
+	}
+	f.conns = newConnections(d, addr, f.opt.Connections, time.Duration(f.opt.IdleTimeout))
+	f.features = (&fs.Features{
+		CaseInsensitive:          f.opt.CaseInsensitive,
+		CanHaveEmptyDirectories:  true,
+		BucketBased:              true,
+		PartialUploads:           true,
+		ReadMetadata:             true,
+		WriteMetadata:            true,
+		WriteDirSetModTime:       true,
+		DirModTimeUpdatesOnWrite: true,
+	}).Fill(ctx, f)
+	if share, file := f.split(""); share == "" || file == "" || strings.HasSuffix(root, "/") {
+		return f, nil
+	}
+	// A remote may name a file. What cannot be looked at is taken for a directory: the next operation says why.
+	if _, err := f.NewObject(ctx, ""); err == nil {
+		if f.root = path.Dir(f.root); f.root == "." {
+			f.root = ""
+		}
+		return f, fs.ErrorIsFile
+	}
+	return f, nil
+}
+
+func (f *Fs) Name() string             { return f.name }
+func (f *Fs) Root() string             { return f.root }
+func (f *Fs) Features() *fs.Features   { return f.features }
+func (f *Fs) Precision() time.Duration { return 100 * time.Nanosecond }
+func (f *Fs) Hashes() hash.Set         { return hash.NewHashSet() }
+func (f *Fs) String() string {
+	return fmt.Sprintf("%s://%s/%s", Type, f.conns.addr, f.root)
+}
+
+// split returns the share of a remote path, and the path in it.
+func (f *Fs) split(remote string) (share, name string) {
+	return bucket.Split(path.Join(f.root, remote))
+}
+
+// use runs an operation on the share and the name on the server of a remote path. Paths of the server itself have no share: then
+// use fails with none.
+func (f *Fs) use(ctx context.Context, remote string, none error, do func(share *smb.Share, name string) error) error {
+	share, name := f.split(remote)
+	if share == "" {
+		return none
+	}
+	l, err := f.conns.get(ctx, f.opt.Enc.FromStandardName(share))
+	if err != nil {
+		return f.translate(err)
+	}
+	err = do(l.share, f.onServer(name))
+	l.release(err)
+	return f.translate(err)
+}
+
+// onServer is a path in a share as the server has it; "." for the share's root.
+func (f *Fs) onServer(name string) string {
+	if name == "" {
+		return "."
+	}
+	return f.opt.Enc.FromStandardPath(name)
+}
+
+// translate marks errors that another attempt may not meet.
+func (f *Fs) translate(err error) error {
+	for _, lost := range []error{smb.ErrConnLost, smb.ErrHandleLost, smb.ErrShareLost} {
+		if errors.Is(err, lost) {
+			return fserrors.RetryError(err)
+		}
+	}
+	return err
+}
+
+// missing is err, or instead of it where a file or directory does not exist.
+func missing(err, instead error) error {
+	if errors.Is(err, iofs.ErrNotExist) {
+		return instead
+	}
+	return err
+}
+
+// List returns what is in a directory; the shares of the server where that is the root.
+func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
+	if share, _ := f.split(dir); share == "" {
+		return f.listShares(ctx)
+	}
+	var entries fs.DirEntries
+	err := f.use(ctx, dir, fs.ErrorDirNotFound, func(share *smb.Share, name string) error {
+		for e, err := range share.Entries(name) {
+			if errors.Is(err, smb.ErrName) {
+				fs.Logf(f, "%s: a name is left out: %v", dir, err)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			if info.Mode()&iofs.ModeSymlink != 0 {
+				if info = f.follow(share, path.Join(name, e.Name())); info == nil {
+					continue
+				}
+			}
+			remote := path.Join(dir, f.opt.Enc.ToStandardName(e.Name()))
+			if info.IsDir() {
+				entries = append(entries, &Directory{fs.NewDir(remote, info.ModTime()), f})
+			} else {
+				entries = append(entries, &Object{f, remote, info})
+			}
+		}
+		return nil
+	})
+	return entries, missing(err, fs.ErrorDirNotFound)
+}
+
+// Directory is a directory of a share.
+type Directory struct {
+	*fs.Dir
+	fs *Fs
+}
+
+func (d *Directory) Fs() fs.Info { return d.fs }
+
+// SetModTime sets the time of the last modification.
+func (d *Directory) SetModTime(ctx context.Context, t time.Time) error {
+	if err := d.fs.DirSetModTime(ctx, d.Remote(), t); err != nil {
+		return err
+	}
+	d.Dir = fs.NewDir(d.Remote(), t)
+	return nil
+}
+
+// follow returns what a symbolic link leads to; nil if it is to be left out.
+func (f *Fs) follow(share *smb.Share, name string) iofs.FileInfo {
+	if !f.opt.CopyLinks {
+		fs.Logf(f, "%s: the symbolic link is left out; see copy_links", name)
+		return nil
+	}
+	info, err := share.Stat(name)
+	if err != nil {
+		fs.Errorf(f, "%s: the symbolic link cannot be followed: %v", name, err)
+		return nil
+	}
+	return info
+}
+
+func (f *Fs) listShares(ctx context.Context) (fs.DirEntries, error) {
+	l, err := f.conns.get(ctx, "")
+	if err != nil {
+		return nil, f.translate(err)
+	}
+	shares, err := l.Shares(ctx)
+	l.release(err)
+	var entries fs.DirEntries
+	for _, s := range shares {
+		special := s.Type&smb.ShareSpecial != 0 || strings.HasSuffix(s.Name, "$")
+		if s.Type&^smb.ShareSpecial == smb.ShareDisk && !(special && f.opt.HideSpecial) {
+			entries = append(entries, fs.NewDir(f.opt.Enc.ToStandardName(s.Name), time.Time{}))
+		}
+	}
+	return entries, f.translate(err)
+}
+
+// NewObject finds a file.
+func (f *Fs) NewObject(ctx context.Context, remote string) (fs.Object, error) {
+	o := &Object{fs: f, remote: remote}
+	err := f.use(ctx, remote, fs.ErrorIsDir, func(share *smb.Share, name string) (err error) {
+		o.info, err = f.stat(share, name)
+		return err
+	})
+	if err != nil {
+		return nil, missing(err, fs.ErrorObjectNotFound)
+	}
+	if o.info.IsDir() {
+		return nil, fs.ErrorIsDir
+	}
+	return o, nil
+}
+
+// stat describes a file. A symbolic link does not exist unless links are followed.
+func (f *Fs) stat(share *smb.Share, name string) (iofs.FileInfo, error) {
+	if f.opt.CopyLinks {
+		return share.Stat(name)
+	}
+	info, err := share.Lstat(name)
+	if err == nil && info.Mode()&iofs.ModeSymlink != 0 {
+		return nil, &iofs.PathError{Op: "stat", Path: name, Err: iofs.ErrNotExist}
+	}
+	return info, err
+}
+
+func (f *Fs) Put(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) (fs.Object, error) {
+	o := &Object{fs: f, remote: src.Remote()}
+	if err := o.Update(ctx, in, src, options...); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (f *Fs) PutStream(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) (fs.Object, error) {
+	return f.Put(ctx, in, src, options...)
+}
+
+// Mkdir makes a directory and those above it. Shares exist or do not.
+func (f *Fs) Mkdir(ctx context.Context, dir string) error {
+	return f.use(ctx, dir, nil, func(share *smb.Share, name string) error {
+		if name == "." {
+			return nil
+		}
+		return share.MkdirAll(name, 0o777)
+	})
+}
+
+func (f *Fs) Rmdir(ctx context.Context, dir string) error {
+	err := f.use(ctx, dir, nil, func(share *smb.Share, name string) error {
+		if name == "." {
+			return nil
+		}
+		info, err := share.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fs.ErrorIsFile
+		}
+		return share.Remove(name)
+	})
+	return missing(err, fs.ErrorDirNotFound)
+}
+
+// Purge removes a directory with all that is in it. It does not leave the tree: see smb.Share.RemoveAll.
+func (f *Fs) Purge(ctx context.Context, dir string) error {
+	err := f.use(ctx, dir, fs.ErrorCantPurge, func(share *smb.Share, name string) error {
+		if name == "." {
+			return fs.ErrorCantPurge
+		}
+		info, err := share.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fs.ErrorIsFile
+		}
+		return share.RemoveAll(name)
+	})
+	return missing(err, fs.ErrorDirNotFound)
+}
+
+// withParents runs do, and where it finds no directory makes those above name and runs it again.
+func withParents(share *smb.Share, name string, do func() error) error {
+	err := do()
+	if dir := path.Dir(name); errors.Is(err, iofs.ErrNotExist) && dir != "." {
+		if err := share.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		return do()
+	}
+	return err
+}
+
+// sameShare returns the path in its share of an object that is on the share of remote too; false if it is not.
+func (f *Fs) sameShare(src fs.Object, remote string) (string, bool) {
+	o, ok := src.(*Object)
+	if !ok {
+		return "", false
+	}
+	from, name := o.fs.split(o.remote)
+	to, _ := f.split(remote)
+	return o.fs.onServer(name), from == to && o.fs.conns.addr == f.conns.addr
+}
+
+// Copy has the server copy a file, without its data passing through the client.
+func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
+	from, ok := f.sameShare(src, remote)
+	if !ok {
+		return nil, fs.ErrorCantCopy
+	}
+	t, err := timesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
+	if err != nil {
+		return nil, err
+	}
+	err = f.use(ctx, remote, fs.ErrorCantCopy, func(share *smb.Share, name string) error {
+		if err := withParents(share, name, func() error { _, err := share.Copy(name, from); return err }); err != nil {
+			return err
+		}
+		return share.Chtimes(name, t.accessed, t.modified)
+	})
+	if errors.Is(err, smb.ErrUnsupported) {
+		return nil, fs.ErrorCantCopy
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.NewObject(ctx, remote)
+}
+
+// Move renames a file, and replaces one that has the name.
+func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
+	from, ok := f.sameShare(src, remote)
+	if !ok {
+		return nil, fs.ErrorCantMove
+	}
+	t, err := timesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
+	if err != nil {
+		return nil, err
+	}
+	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
+		if err := withParents(share, name, func() error { return share.Rename(from, name) }); err != nil {
+			return err
+		}
+		if t.modified.Equal(src.ModTime(ctx)) && t.accessed.IsZero() {
+			return nil
+		}
+		return share.Chtimes(name, t.accessed, t.modified)
+	})
+	if err != nil {
+		return nil, missing(err, fs.ErrorObjectNotFound)
+	}
+	return f.NewObject(ctx, remote)
+}
+
+// DirMove renames a directory to a name that does not exist.
+func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string) error {
+	other, ok := src.(*Fs)
+	if !ok {
+		return fs.ErrorCantDirMove
+	}
+	fromShare, from := other.split(srcRemote)
+	toShare, to := f.split(dstRemote)
+	if fromShare != toShare || other.conns.addr != f.conns.addr || from == "" || to == "" {
+		return fs.ErrorCantDirMove
+	}
+	err := f.use(ctx, dstRemote, fs.ErrorCantDirMove, func(share *smb.Share, name string) error {
+		if _, err := share.Lstat(name); err == nil {
+			return fs.ErrorDirExists // also where it is the source itself, which servers rename to its own name
+		}
+		return withParents(share, name, func() error { return share.RenameNoReplace(other.onServer(from), name) })
+	})
+	if errors.Is(err, iofs.ErrExist) {
+		return fs.ErrorDirExists
+	}
+	return missing(err, fs.ErrorDirNotFound)
+}
+
+func (f *Fs) DirSetModTime(ctx context.Context, dir string, t time.Time) error {
+	err := f.use(ctx, dir, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
+		return share.Chtimes(name, time.Time{}, t)
+	})
+	return missing(err, fs.ErrorDirNotFound)
+}
+
+func (f *Fs) About(ctx context.Context) (*fs.Usage, error) {
+	usage := new(fs.Usage)
+	err := f.use(ctx, "", nil, func(share *smb.Share, _ string) error {
+		s, err := share.Statfs()
+		if err == nil {
+			usage.Total, usage.Used, usage.Free = &s.TotalBytes, ptr(s.TotalBytes-s.FreeBytes), &s.AvailableBytes
+		}
+		return err
+	})
+	return usage, err
+}
+
+func ptr(n int64) *int64 { return &n }
+
+// Shutdown closes the connections.
+func (f *Fs) Shutdown(context.Context) error {
+	f.conns.close()
+	return nil
+}

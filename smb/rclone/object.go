@@ -1,0 +1,239 @@
+package rclone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/hash"
+	"github.com/tarn-go/tarn/smb"
+)
+
+// Object is a file.
+type Object struct {
+	fs     *Fs
+	remote string
+	info   iofs.FileInfo
+}
+
+var (
+	_ fs.Object     = (*Object)(nil)
+	_ fs.Metadataer = (*Object)(nil)
+)
+
+func (o *Object) Fs() fs.Info                                     { return o.fs }
+func (o *Object) Remote() string                                  { return o.remote }
+func (o *Object) ModTime(context.Context) time.Time               { return o.info.ModTime() }
+func (o *Object) Size() int64                                     { return o.info.Size() }
+func (o *Object) Storable() bool                                  { return true }
+func (o *Object) Hash(context.Context, hash.Type) (string, error) { return "", hash.ErrUnsupported }
+func (o *Object) String() string {
+	if o == nil {
+		return "<nil>"
+	}
+	return o.remote
+}
+
+func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
+	err := o.fs.use(ctx, o.remote, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
+		if err := share.Chtimes(name, time.Time{}, t); err != nil {
+			return err
+		}
+		info, err := o.fs.stat(share, name)
+		if err == nil {
+			o.info = info
+		}
+		return err
+	})
+	return missing(err, fs.ErrorObjectNotFound)
+}
+
+func (o *Object) Remove(ctx context.Context) error {
+	err := o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error { return share.Remove(name) })
+	return missing(err, fs.ErrorObjectNotFound)
+}
+
+// Open reads the file, from the place and for the length that the options say. The lease of the connection ends with Close.
+func (o *Object) Open(ctx context.Context, options ...fs.OpenOption) (io.ReadCloser, error) {
+	offset, limit := int64(0), int64(-1)
+	for _, option := range options {
+		switch x := option.(type) {
+		case *fs.SeekOption:
+			offset = x.Offset
+		case *fs.RangeOption:
+			offset, limit = x.Decode(o.Size())
+		default:
+			if option.Mandatory() {
+				fs.Logf(o, "an option is not supported: %v", option)
+			}
+		}
+	}
+	share, name := o.fs.split(o.remote)
+	l, err := o.fs.conns.get(ctx, o.fs.opt.Enc.FromStandardName(share))
+	if err != nil {
+		return nil, o.fs.translate(err)
+	}
+	file, err := l.share.Open(o.fs.onServer(name))
+	if err == nil {
+		if _, err = file.Seek(offset, io.SeekStart); err != nil {
+			file.Close()
+		}
+	}
+	if err != nil {
+		l.release(err)
+		return nil, o.fs.translate(missing(err, fs.ErrorObjectNotFound))
+	}
+	r := &reader{Reader: file, file: file, lease: l, fs: o.fs}
+	if limit >= 0 {
+		r.Reader = io.LimitReader(file, limit)
+	}
+	return r, nil
+}
+
+// reader is an open file with its lease.
+type reader struct {
+	io.Reader
+	file  *smb.File
+	lease *lease
+	fs    *Fs
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	return n, r.fs.translate(err)
+}
+
+func (r *reader) Close() error {
+	err := r.file.Close()
+	if r.lease != nil {
+		r.lease.release(err)
+		r.lease = nil
+	}
+	return r.fs.translate(err)
+}
+
+// Update writes the file in place, so that an existing one keeps what it has besides data. If that fails, a new file is removed.
+func (o *Object) Update(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) error {
+	t, err := timesFor(ctx, o.fs, src, options)
+	if err != nil {
+		return err
+	}
+	return o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
+		var file *smb.File
+		created := true
+		open := func() (err error) {
+			if file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); errors.Is(err, iofs.ErrExist) {
+				created = false
+				file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+			}
+			return err
+		}
+		if err := withParents(share, name, open); err != nil {
+			return err
+		}
+		_, err := file.ReadFrom(in)
+		if err == nil {
+			err = file.Chtimes(t.accessed, t.modified)
+		}
+		if err == nil {
+			o.info, err = file.Stat()
+		}
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil && created {
+			if removeErr := share.WithContext(context.WithoutCancel(ctx)).Remove(name); removeErr != nil {
+				fs.Errorf(o, "what was uploaded until the failure cannot be removed: %v", removeErr)
+			}
+		}
+		return err
+	})
+}
+
+// times are those that an upload sets; a zero time is left to the server.
+type times struct{ accessed, modified time.Time }
+
+// timesFor are the times that a copy of src gets: those of its metadata where rclone preserves that, and its time of modification.
+func timesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.OpenOption) (times, error) {
+	t := times{modified: src.ModTime(ctx)}
+	meta, err := fs.GetMetadataOptions(ctx, f, src, options)
+	if err != nil {
+		return t, err
+	}
+	for key, at := range map[string]*time.Time{"mtime": &t.modified, "atime": &t.accessed} {
+		text, ok := meta[key]
+		if !ok {
+			continue
+		}
+		if *at, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return t, fmt.Errorf("%s: metadata %s: %w", Type, key, err)
+		}
+	}
+	return t, nil
+}
+
+// Metadata returns times and attributes.
+func (o *Object) Metadata(context.Context) (fs.Metadata, error) {
+	meta := fs.Metadata{"mtime": o.info.ModTime().Format(time.RFC3339Nano)}
+	if s, ok := o.info.Sys().(*smb.FileStat); ok {
+		meta["atime"] = s.LastAccessTime.Format(time.RFC3339Nano)
+		meta["btime"] = s.CreationTime.Format(time.RFC3339Nano)
+		meta["attributes"] = strconv.FormatUint(uint64(s.FileAttributes), 16)
+	}
+	return meta, nil
+}
+
+// OpenWriterAt opens a file that is written in pieces, by several goroutines at once. It is truncated first.
+func (f *Fs) OpenWriterAt(ctx context.Context, remote string, size int64) (fs.WriterAtCloser, error) {
+	share, name := f.split(remote)
+	if share == "" || name == "" {
+		return nil, fs.ErrorIsDir
+	}
+	name = f.onServer(name)
+	l, err := f.conns.get(ctx, f.opt.Enc.FromStandardName(share))
+	if err != nil {
+		return nil, f.translate(err)
+	}
+	var file *smb.File
+	err = withParents(l.share, name, func() (err error) {
+		file, err = l.share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+		return err
+	})
+	if err == nil && size > 0 {
+		if err = file.Truncate(size); err != nil {
+			file.Close()
+		}
+	}
+	if err != nil {
+		l.release(err)
+		return nil, f.translate(err)
+	}
+	return &writerAt{file, l, f}, nil
+}
+
+// writerAt is an open file with its lease.
+type writerAt struct {
+	file  *smb.File
+	lease *lease
+	fs    *Fs
+}
+
+func (w *writerAt) WriteAt(p []byte, off int64) (int, error) {
+	n, err := w.file.WriteAt(p, off)
+	return n, w.fs.translate(err)
+}
+
+func (w *writerAt) Close() error {
+	err := w.file.Close()
+	if w.lease != nil {
+		w.lease.release(err)
+		w.lease = nil
+	}
+	return w.fs.translate(err)
+}
