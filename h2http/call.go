@@ -444,7 +444,9 @@ func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 		m := make(textproto.MIMEHeader)
 		for _, fields := range [][]h2.Field{h.Fields, h.Extra} {
 			for _, f := range fields {
-				m.Add(canonicalName(f.Name), f.Value)
+				if f.Name != "trailer" { // as net/http
+					m.Add(canonicalName(f.Name), f.Value)
+				}
 			}
 		}
 		status, size := h.Status, informationalSize(h)

@@ -77,7 +77,7 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 		c.proxied = true
 		c.h2.IgnorePriority()
 	}
-	if p := traits.priority; p != "" {
+	if p := traits.priority; p != "" { // ignored after IgnorePriority
 		s.SetInitialPriority(h2.ParsePriority(p))
 	}
 	x.handle = s.Handle()

@@ -256,10 +256,10 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		b, m, err := w.readPiece(src, size)
 		size = min(nextPiece(size, m), pieceSize)
 		if m > 0 {
-			n += int64(m)
 			if werr := w.writePiece(b.Narrow(0, m)); werr != nil {
 				return n, werr
 			}
+			n += int64(m)
 		} else {
 			b.Free()
 		}

@@ -297,6 +297,9 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, p prefa
 	if p == prefaceRead {
 		c.h2.PrefaceRead()
 	}
+	if ignoresPriority(e.srv) {
+		c.h2.IgnorePriority()
+	}
 	c.timer = time.AfterFunc(prefaceTimeout, c.onTimer)
 	e.mu.Lock()
 	if len(e.conns) == 0 {

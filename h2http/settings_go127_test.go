@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http2"
 )
 
 // TestMaxHeaderValueCount sends as many fields as the server's setting permits, and one more.
@@ -28,4 +30,37 @@ func TestMaxHeaderValueCount(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDisableClientPriority has two responses wait for the connection's window, which suffices for one. The client asks for the second
+// to come first; they share it.
+func TestDisableClientPriority(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		const size = 600 << 10
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			w.Write(make([]byte, size))
+		}), func(srv *http.Server) { srv.DisableClientPriority = true })
+		p := r.dialPeer(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65535})
+		p.request(1, end, "GET", "/") // takes the connection's window
+		p.until("the window's end", func() bool { s := p.streams[1]; return s != nil && s.data == 65535 })
+		p.mu.Lock()
+		p.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+		p.mu.Unlock()
+		p.reset(1, http2.ErrCodeCancel)
+		p.request(3, end, "GET", "/", "priority", "u=7")
+		p.request(5, end, "GET", "/", "priority", "u=0")
+		p.priorityUpdate(3, "u=7")
+		p.wait(3, 1)
+		p.wait(5, 1)
+		p.window(0, size)
+		var first, second int
+		p.until("the window's end", func() bool {
+			first, second = p.streams[3].data, p.streams[5].data
+			return first+second == size
+		})
+		if first < 100<<10 {
+			t.Errorf("%d and %d bytes", first, second)
+		}
+	})
 }
