@@ -30,8 +30,8 @@ type activity struct {
 	resolver resolver.Resolver // used in names only; nil until built
 	balancer switcher
 
-	subs set[*subConn] // cc.mu
-	pace *pacer        // cc.mu; nil: there have always been few subConns
+	subs map[*subConn]struct{} // cc.mu
+	pace *pacer                // cc.mu; nil: there have always been few subConns
 
 	endpoints int // cc.mu; the resolver's last, for channelz
 }
@@ -91,10 +91,10 @@ func (act *activity) close() {
 	})
 	act.policy.close(act.balancer.close)
 	act.cc.mu.Lock()
-	subs := act.subs.list
-	act.subs = set[*subConn]{}
+	subs := act.subs
+	act.subs = nil
 	act.cc.mu.Unlock()
-	for _, s := range subs {
+	for s := range subs {
 		s.shutdown()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -71,7 +72,7 @@ type ClientConn struct {
 	changed  signal    // when state changes
 	resolved signal    // when there is a service config again
 	active   *activity // nil while IDLE
-	conns    set[*clientConn]
+	conns    map[*clientConn]struct{}
 	last     *serviceConfig // the last one applied
 	watchers map[*mirror]struct{}
 	idle     idleness
@@ -233,7 +234,7 @@ func (cc *ClientConn) Close() error {
 	cc.active = nil
 	cc.setState(connectivity.Shutdown)
 	cc.idle.stop()
-	conns := slices.Clone(cc.conns.list)
+	conns := slices.Collect(maps.Keys(cc.conns))
 	cc.mu.Unlock()
 	cc.setPicker(closedPicker{})
 	cc.mu.Lock()
@@ -278,7 +279,7 @@ func (cc *ClientConn) subConns() []*subConn {
 	if cc.active == nil {
 		return nil
 	}
-	return slices.Clone(cc.active.subs.list)
+	return slices.Collect(maps.Keys(cc.active.subs))
 }
 
 // begin counts a goroutine that Close waits for; false after Close.

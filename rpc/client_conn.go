@@ -114,7 +114,7 @@ func (cc *ClientConn) enlist(c *clientConn) error {
 	if cc.state == connectivity.Shutdown {
 		return ErrClientConnClosing
 	}
-	cc.conns.add(c)
+	put(&cc.conns, c)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (cc *ClientConn) enlist(c *clientConn) error {
 func (cc *ClientConn) dismiss(c *clientConn) (awaited bool) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
-	cc.conns.remove(c)
+	delete(cc.conns, c)
 	if cc.state == connectivity.Shutdown {
 		return true
 	}

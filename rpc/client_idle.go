@@ -58,7 +58,7 @@ func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 		return nil
 	}
 	open := int(i.waits.Load()) + int(cc.maker.Stats().Waiting)
-	for _, c := range cc.conns.list {
+	for c := range cc.conns {
 		// An own call may have no stream yet or any more, or wait for one.
 		open += max(0, c.h2c.Streams()-int(c.own.Load()))
 	}

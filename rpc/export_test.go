@@ -22,7 +22,7 @@ const ThriftyStreams = thriftyStreams
 func AddStreams(cc *ClientConn, n int32) (sum int32) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
-	for _, c := range cc.conns.list {
+	for c := range cc.conns {
 		sum += c.streams.Add(n)
 	}
 	return sum

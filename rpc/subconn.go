@@ -49,8 +49,8 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 	if act.cc.active != act {
 		return nil, errInactive
 	}
-	act.subs.add(s)
-	if act.pace == nil && len(act.subs.list) > pacedFrom {
+	put(&act.subs, s)
+	if act.pace == nil && len(act.subs) > pacedFrom {
 		act.pace = new(pacer)
 	}
 	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)
@@ -281,7 +281,7 @@ func sameAddress(a, b resolver.Address) bool {
 func (s *subConn) Shutdown() {
 	cc := s.act.cc
 	cc.mu.Lock()
-	s.act.subs.remove(s)
+	delete(s.act.subs, s)
 	cc.mu.Unlock()
 	s.mu.Lock()
 	s.leaving = true
@@ -321,4 +321,12 @@ func (s *subConn) resetBackoff() {
 	s.failures = 0
 	s.reset.notify()
 	s.mu.Unlock()
+}
+
+// put adds v to a set, which it makes if there is none.
+func put[T comparable](m *map[T]struct{}, v T) {
+	if *m == nil {
+		*m = make(map[T]struct{})
+	}
+	(*m)[v] = struct{}{}
 }

@@ -33,8 +33,8 @@ type child struct {
 	builder             balancer.Builder
 	b                   balancer.Balancer
 
-	last balancer.State // sw.mu
-	subs set[*subConn]  // sw.mu
+	last balancer.State        // sw.mu
+	subs map[*subConn]struct{} // sw.mu
 }
 
 func (sw *switcher) init(act *activity) {
@@ -103,7 +103,7 @@ func (sw *switcher) exitIdle() {
 	// A balancer without ExitIdle: connect its subConns for it.
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	for _, s := range ch.subs.list {
+	for s := range ch.subs {
 		s.Connect()
 	}
 }
@@ -132,10 +132,10 @@ func (ch *child) close() {
 	}
 	ch.b.Close()
 	ch.sw.mu.Lock()
-	subs := ch.subs.list
-	ch.subs = set[*subConn]{}
+	subs := ch.subs
+	ch.subs = nil
 	ch.sw.mu.Unlock()
-	for _, s := range subs {
+	for s := range subs {
 		s.Shutdown()
 	}
 }
@@ -174,7 +174,7 @@ func (ch *child) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOp
 	if err != nil {
 		return nil, err
 	}
-	ch.subs.add(s)
+	put(&ch.subs, s)
 	return s, nil
 }
 
@@ -206,7 +206,7 @@ func (ch *child) deliver(s *subConn, st balancer.SubConnState) {
 	ch.sw.mu.Lock()
 	serves := ch.serves()
 	if st.ConnectivityState == connectivity.Shutdown {
-		ch.subs.remove(s)
+		delete(ch.subs, s)
 	}
 	ch.sw.mu.Unlock()
 	switch {
