@@ -22,6 +22,7 @@ type replacing struct {
 	disk     memoryDisk
 	share    *smb.Share
 	old      []byte
+	mu       sync.Mutex
 	lost     *script.Conn
 	received int                                                 // requests
 	disturb  func(c *script.Conn, m *script.Message) (done bool) // before a request is processed
@@ -34,10 +35,15 @@ func newReplacing(t *testing.T, kind string) *replacing {
 	r.disk.reset(map[string][]byte{`dir\name`: r.old, "busy": make([]byte, 10)})
 	s := protections()[kind]
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
-		if c == r.lost {
+		r.mu.Lock()
+		gone := c == r.lost
+		if !gone {
+			r.received++
+		}
+		r.mu.Unlock()
+		if gone {
 			return true // the rest of a frame
 		}
-		r.received++
 		if r.disturb != nil && r.disturb(c, m) {
 			return true
 		}
@@ -57,7 +63,9 @@ func newReplacing(t *testing.T, kind string) *replacing {
 }
 
 func (r *replacing) lose(c *script.Conn) {
+	r.mu.Lock()
 	r.lost = c
+	r.mu.Unlock()
 	c.Close()
 }
 
@@ -207,9 +215,13 @@ func TestReplaceFileRenames(t *testing.T) {
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newReplacing(t, kind)
-					renames, writes, after := 0, 0, false
+					var mu sync.Mutex // connections overlap
+					renames, writes := 0, 0
+					var after *script.Conn
 					r.disturb = func(sc *script.Conn, m *script.Message) bool {
-						after = false
+						mu.Lock()
+						defer mu.Unlock()
+						after = nil
 						switch {
 						case m.Command == proto.CommandWrite:
 							writes++
@@ -223,12 +235,16 @@ func TestReplaceFileRenames(t *testing.T) {
 								r.lose(sc)
 								return true
 							}
-							after = renames <= c.then
+							if renames <= c.then {
+								after = sc
+							}
 						}
 						return false
 					}
 					r.after = func(sc *script.Conn) {
-						if after {
+						mu.Lock()
+						defer mu.Unlock()
+						if after == sc {
 							r.lose(sc)
 						}
 					}
