@@ -10,7 +10,6 @@ import (
 	"path"
 	"sync/atomic"
 
-	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -23,7 +22,8 @@ import (
 // link is left, with an error that matches ErrLeavesTree. So is a directory whose id, or whose parent's, is not that of the entry, or
 // of the directory, that RemoveAll has met on the way down: servers such as Samba show a symbolic link that they follow themselves as
 // the directory that it leads to. A directory that contains itself is left with ErrLoop. Not found are such links on servers that report
-// no ids of files, one that replaces a directory meanwhile, and one that is name itself and leads to a directory beside it.
+// no ids of files, one that replaces a directory meanwhile, and one that is name itself and leads to a directory beside it, among more than
+// 4,096 entries.
 func (s *Share) RemoveAll(name string) error {
 	return s.RemoveAllFunc(name, func(error) {})
 }
@@ -272,10 +272,9 @@ func (r *removal) enter(ctx context.Context, d *directory, l *listing) error {
 	var in ids
 	if d.in != nil {
 		in = d.in.ids
-	} else if l.parent != 0 {
+	} else {
 		var err error
-		dir, _ := split(d.remote)
-		if in.opened, err = r.in.directoryID(ctx, dir); err != nil {
+		if in, err = r.above(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -285,35 +284,43 @@ func (r *removal) enter(ctx context.Context, d *directory, l *listing) error {
 	return nil
 }
 
-// directoryID is the id that the server reports of a directory, zero if it reports none.
-func (s *Share) directoryID(ctx context.Context, remote string) (id DirID, err error) {
-	err = s.runIn(ctx, operation{name: remote, links: notFollowed, do: func(ctx context.Context, t *tree, remote string) error {
-		req := statRequest(remote)
-		req.Contexts.QueryOnDiskID = true
-		query := t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8})
-		return t.chain(ctx, req, func(calls []*conn.Call) error {
-			r, err := proto.DecodeCreateResponse(calls[0].Message())
-			if err != nil {
-				return t.Malformed(err)
-			}
-			if g := &r.Contexts; g.HasDiskID {
-				id = DirID{g.DiskFileID, g.VolumeID}
-				return nil
-			}
-			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
-			if err == nil {
-				id.File, err = proto.DecodeInternalInfo(b)
-			}
-			if err != nil {
-				return t.Malformed(err)
-			}
-			return nil
-		}, query)
+// maxBeside is how many entries beside the tree are compared with it.
+const maxBeside = 4096
+
+// above returns the ids of the directory that has the tree. It fails if that has the same directory under another name, too: one of them
+// is a link to the other.
+func (r *removal) above(ctx context.Context, root *directory) (ids, error) {
+	dir, base := split(root.remote)
+	var l *listing
+	err := r.in.runIn(ctx, operation{name: dir, links: notFollowed, do: func(ctx context.Context, t *tree, remote string) (err error) {
+		l, err = r.in.openListingOn(ctx, t, dir, listRequest(remote), proto.FileIDBothDirectoryInformation)
+		return err
 	}})
 	if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
-		err = nil // the server reports none to this user
+		return ids{}, nil // this user may not read it
+	} else if err != nil {
+		return ids{}, err
 	}
-	return id, err
+	defer l.end(ctx)
+	itself, other := false, false
+	for range maxBeside {
+		e, err := l.next(ctx)
+		if err == io.EOF || errors.Is(err, ErrName) {
+			break
+		}
+		if err != nil {
+			return ids{}, err
+		}
+		if sameName(r.s.m.s.cfg.Names.wire(e.name), base) {
+			itself = true
+		} else if e.id != 0 && (e.id == root.ids.opened.File || e.id == root.ids.listed) {
+			other = true
+		}
+	}
+	if itself && other {
+		return ids{}, ErrLeavesTree
+	}
+	return ids{l.dirID(), l.self}, nil
 }
 
 // leaving is err, which matches ErrLeavesTree as well if a server refused a name because of a link in it.

@@ -27,6 +27,8 @@ func TestRemoveAllStaysInTree(t *testing.T) {
 			{"tree/link", "../keep", "tree", "tree/link"},
 			{"tree/link", "../keep/in", "tree", "tree/link"},
 			{"link", "keep/in", "link", "link"},
+			{"link", "keep", "link", "link"},
+			{"link", "../data/keep", "Link", "Link"},
 			{"tree/link", "../keep", "tree/link", "tree/link"},
 		} {
 			must(t, share.MkdirAll("keep/in", 0o777))
@@ -115,7 +117,7 @@ func TestRemoveAllStaysOnServer(t *testing.T) {
 // TestRemoveAllComparesIDs has RemoveAll list directories whose ids, or those of their parents, are not what it has met before.
 func TestRemoveAllComparesIDs(t *testing.T) {
 	// The tree is d, in the root of the share; it has x, which has the file f.
-	type ids struct{ root, above, d, x, entry, parent uint64 }
+	type ids struct{ root, above, d, x, entry, parent, beside uint64 }
 	for _, c := range []struct {
 		name string
 		ids  ids
@@ -123,10 +125,11 @@ func TestRemoveAllComparesIDs(t *testing.T) {
 	}{
 		{"as it should be", ids{root: 1, above: 1, d: 2, entry: 3, x: 3, parent: 2}, nil},
 		{"no ids", ids{}, nil},
-		{"ids that say that there are none", ids{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, nil},
+		{"ids that say that there are none", ids{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, nil},
 		{"the entry has another id", ids{root: 1, above: 1, d: 2, entry: 4, x: 3, parent: 2}, smb.ErrLeavesTree},
 		{"another directory is above", ids{root: 1, above: 1, d: 2, entry: 3, x: 3, parent: 1}, smb.ErrLeavesTree},
 		{"another directory is above the tree", ids{root: 1, above: 9, d: 2, entry: 3, x: 3, parent: 2}, smb.ErrLeavesTree},
+		{"the tree beside itself", ids{root: 1, above: 1, d: 2, entry: 3, x: 3, parent: 2, beside: 2}, smb.ErrLeavesTree},
 		{"a directory in itself", ids{root: 1, above: 1, d: 2, entry: 2, x: 2, parent: 2}, smb.ErrLoop},
 	} {
 		for _, opens := range []string{"reports ids when it opens", "reports ids in listings alone"} {
@@ -144,13 +147,13 @@ func TestRemoveAllComparesIDs(t *testing.T) {
 						}
 						sc.Opened(m, contexts, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
 						return true
-					case proto.CommandQueryInfo:
-						sc.Reply(m, 0, le.AppendUint64([]byte{9, 0, proto.HeaderSize + 8, 0, 8, 0, 0, 0}, opened[name]), script.AsAsked)
-						return true
 					case proto.CommandQueryDirectory:
 						switch {
 						case !script.Restarts(m):
 							sc.Refuse(m, proto.StatusNoMoreFiles)
+						case name == "":
+							sc.List(m, script.Entry{Name: ".", ID: c.ids.root}, script.Entry{Name: "..", ID: c.ids.root},
+								script.Entry{Name: "D", ID: c.ids.d}, script.Entry{Name: "beside", ID: c.ids.beside}, script.Entry{Name: "d2"})
 						case name == "d":
 							sc.List(m, script.Entry{Name: ".", ID: c.ids.d}, script.Entry{Name: "..", ID: c.ids.above},
 								script.Entry{Name: "x", ID: c.ids.entry, Attributes: proto.AttrDirectory})
