@@ -5,19 +5,27 @@ import (
 	"time"
 )
 
+// fixed returns the payload of a frame that has n bytes, at most eight; another length ends the connection for reason.
+func (c *Conn) fixed(f frame, n int, reason string) (payload [8]byte, err error) {
+	if f.length != n {
+		return payload, c.fault(FrameSizeError, reason)
+	}
+	p, err := c.peek(n)
+	if err != nil {
+		return payload, err
+	}
+	copy(payload[:], p)
+	_, err = c.in.r.Discard(n)
+	return payload, err
+}
+
 // onWindow takes a WINDOW_UPDATE (RFC 9113 section 6.9).
 func (c *Conn) onWindow(f frame) error {
-	if f.length != 4 {
-		return c.fault(FrameSizeError, "WINDOW_UPDATE of another length than 4")
-	}
-	p, err := c.peek(4)
+	p, err := c.fixed(f, 4, "WINDOW_UPDATE of another length than 4")
 	if err != nil {
 		return err
 	}
-	n := int64(binary.BigEndian.Uint32(p) & (1<<31 - 1))
-	if _, err := c.in.r.Discard(4); err != nil {
-		return err
-	}
+	n := int64(binary.BigEndian.Uint32(p[:]) & (1<<31 - 1))
 	c.lock()
 	defer c.mu.Unlock()
 	if !c.limiter.empty() {
@@ -61,17 +69,11 @@ func (c *Conn) stray(id uint32, reason string) error {
 
 // onReset takes a RST_STREAM (RFC 9113 section 6.4).
 func (c *Conn) onReset(f frame) error {
-	if f.length != 4 {
-		return c.fault(FrameSizeError, "RST_STREAM of another length than 4")
-	}
-	p, err := c.peek(4)
+	p, err := c.fixed(f, 4, "RST_STREAM of another length than 4")
 	if err != nil {
 		return err
 	}
-	code := Code(binary.BigEndian.Uint32(p))
-	if _, err := c.in.r.Discard(4); err != nil {
-		return err
-	}
+	code := Code(binary.BigEndian.Uint32(p[:]))
 	if f.id == 0 {
 		return c.fault(ProtocolError, "RST_STREAM on stream 0")
 	}
@@ -122,15 +124,8 @@ const deadlineSlack = 10 * time.Millisecond
 
 // onPing takes a PING (RFC 9113 section 6.7).
 func (c *Conn) onPing(f frame) error {
-	if f.length != 8 {
-		return c.fault(FrameSizeError, "PING of another length than 8")
-	}
-	p, err := c.peek(8)
+	data, err := c.fixed(f, 8, "PING of another length than 8")
 	if err != nil {
-		return err
-	}
-	data := [8]byte(p)
-	if _, err := c.in.r.Discard(8); err != nil {
 		return err
 	}
 	if f.id != 0 {
@@ -165,14 +160,11 @@ func (c *Conn) onPriority(f frame) error {
 		}
 		return &StreamError{Code: FrameSizeError, Fault: Peer, Reason: "PRIORITY of another length than 5"}
 	}
-	p, err := c.peek(5)
+	p, err := c.fixed(f, 5, "")
 	if err != nil {
 		return err
 	}
-	dep := binary.BigEndian.Uint32(p) & (1<<31 - 1)
-	if _, err := c.in.r.Discard(5); err != nil {
-		return err
-	}
+	dep := binary.BigEndian.Uint32(p[:]) & (1<<31 - 1)
 	if dep == f.id {
 		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "a stream that depends on itself"}
 	}
