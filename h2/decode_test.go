@@ -217,52 +217,6 @@ func TestDecoderRemembersBehindOtherEncoders(t *testing.T) {
 	}
 }
 
-// TestDecoderRemembersEvictedFields: net/http's client sends the fields of a request in changing order, and enters what differs from call
-// to call in the table. When the others have been pushed out of it and are entered again, the runs are those that are remembered.
-func TestDecoderRemembersEvictedFields(t *testing.T) {
-	shared := []Field{
-		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
-		{Name: "user-agent", Value: "test/1"}, {Name: "accept-encoding", Value: "identity"},
-	}
-	var buf bytes.Buffer
-	enc := hpack.NewEncoder(&buf)
-	plain := hpack.NewDecoder(tableSize, nil)
-	var d decoder
-	d.init(64<<10, "")
-	const calls = 2000
-	remembered := 0
-	for i := range calls {
-		buf.Reset()
-		for _, f := range testRequest.fields[:4] {
-			enc.WriteField(hpack.HeaderField{Name: f.Name, Value: f.Value})
-		}
-		for n := range shared { // what differs takes each place among the others in turn
-			if n == i/len(shared)%len(shared) {
-				enc.WriteField(hpack.HeaderField{Name: "grpc-timeout", Value: fmt.Sprintf("%du", 1000000+i)})
-			}
-			f := shared[(i+n)%len(shared)]
-			enc.WriteField(hpack.HeaderField{Name: f.Name, Value: f.Value})
-		}
-		h := decodeLike(t, &d, plain, buf.Bytes())
-		if h.Memo != nil {
-			if *h.Memo != nil {
-				remembered++
-			}
-			*h.Memo = true
-		}
-	}
-	if remembered < calls*9/10 {
-		t.Errorf("%d of %d calls were remembered", remembered, calls)
-	}
-	if n := len(slices.CompactFunc(slices.SortedFunc(slices.Values(d.table.evicted), func(a, b tableEntry) int { return int(a.id) - int(b.id) }),
-		func(a, b tableEntry) bool { return a.id == b.id })); n < len(d.table.evicted) {
-		t.Errorf("of %d evicted entries %d are kept twice", len(d.table.evicted), len(d.table.evicted)-n)
-	}
-	if d.table.past > tableSize || len(d.table.evicted) > tableSize/entryCost {
-		t.Errorf("%d evicted entries of %d bytes are kept", len(d.table.evicted), d.table.past)
-	}
-}
-
 // literalField is a field as a literal that is not entered in the table.
 func literalField(name, value string) []byte {
 	i := staticName[name]

@@ -1,8 +1,6 @@
 package h2
 
 import (
-	"slices"
-
 	"golang.org/x/net/http2/hpack"
 )
 
@@ -15,8 +13,6 @@ type table struct {
 	size    int          // its cost
 	limit   int          // and bound
 	ids     fieldID      // ids that have been given
-	evicted []tableEntry // those that had an id and have not been added again, the oldest first
-	past    int          // their cost, tableSize at most
 }
 
 // tableEntry is an entry of a decoder's table.
@@ -25,8 +21,7 @@ type tableEntry struct {
 	id fieldID // 0: id has not been called for it
 }
 
-// id returns the name of the field with index i, which stays the same while other entries are added. An entry that has been evicted and
-// is added again gets the name that it had. What differs from call to call is never named, because no block has it by its index.
+// id returns the name of the field with index i, which stays the same while other entries are added. What differs from call to call is never named, because no block has it by its index.
 func (t *table) id(i uint64) (id fieldID, ok bool) {
 	switch {
 	case i == 0 || i > staticFields+uint64(len(t.entries)):
@@ -36,36 +31,10 @@ func (t *table) id(i uint64) (id fieldID, ok bool) {
 	}
 	e := &t.entries[uint64(len(t.entries))-(i-staticFields)]
 	if e.id == 0 {
-		e.id = t.idOf(e.entry)
+		t.ids++
+		e.id = staticFields + t.ids
 	}
 	return e.id, true
-}
-
-// idOf returns the name that e had before it was evicted, which evicted no longer holds then, otherwise a new one.
-func (t *table) idOf(e entry) fieldID {
-	for i, was := range t.evicted {
-		if was.entry == e {
-			t.past -= e.cost()
-			t.evicted = slices.Delete(t.evicted, i, i+1)
-			return was.id
-		}
-	}
-	t.ids++
-	return staticFields + t.ids
-}
-
-// keep notes the name of an entry that is evicted.
-func (t *table) keep(e tableEntry) {
-	if e.id == 0 {
-		return
-	}
-	t.evicted = append(t.evicted, e)
-	t.past += e.cost()
-	n := 0
-	for ; t.past > tableSize; n++ {
-		t.past -= t.evicted[n].cost()
-	}
-	t.evicted = slices.Delete(t.evicted, 0, n)
 }
 
 // at returns the field with index i, static ones included.
@@ -135,7 +104,6 @@ func (t *table) evict() {
 	n := 0
 	for t.size > t.limit {
 		t.size -= t.entries[n].cost()
-		t.keep(t.entries[n])
 		t.entries[n] = tableEntry{}
 		n++
 	}
