@@ -40,42 +40,19 @@ func (r *receiving) streamWindow() int64 {
 // WINDOW_UPDATE.
 const maxReturn = 1 << 20
 
-// returnFrom returns how many bytes of a stream's window are worth a WINDOW_UPDATE: a quarter of it. Where a round
-// trip is short, half of it: a peer on the same machine sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
-func (r *receiving) returnFrom() int {
-	part := 4
-	if r.near() {
-		part = 2
-	}
-	return min(max(r.window/part, 1), maxReturn)
-}
-
-// returnConnFrom returns the same for the connection's window: a quarter of it. Many streams share that window and use all of it at
-// once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call, HEADERS without the DATA that had to wait,
-// and took a tenth more processor time. Where a round trip is short and no more than one stream is open it is half of it, too: what
-// that stream's WINDOW_UPDATEs take along then suffices, unless its window is nearly as large.
-func (r *receiving) returnConnFrom(streams int) int {
-	if r.near() && streams <= 1 {
-		return min(r.size/2, maxReturn)
-	}
-	return min(r.size/4, maxReturn)
-}
+// returnFrom returns how many bytes of a window, a stream's or the connection's, are worth a WINDOW_UPDATE. Many streams share the
+// connection's window and use all of it at once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call,
+// HEADERS without the DATA that had to wait, and took a tenth more processor time.
+func returnFrom(window int) int { return min(max(window/4, 1), maxReturn) }
 
 // near reports whether a round trip is known to be short.
 func (r *receiving) near() bool { return r.rtt > 0 && r.rtt <= steadyRTT }
 
-// returnConnAlong returns the same where a WINDOW_UPDATE of a stream is sent in any case: the peer is woken once for both. It is never more
-// than what returnConnFrom returns.
-func (r *receiving) returnConnAlong() int { return min(r.size/8, maxReturn/2) }
-
 // returnConnWindow gives the connection's window back once much of it can be, and reports
 // whether it has. c.mu is held.
-func (c *Conn) returnConnWindow() bool { return c.returnConn(c.recv.returnConnFrom(c.opened)) }
-
-// returnConn gives the connection's window back if that is at least from bytes, and reports whether it has. c.mu is held.
-func (c *Conn) returnConn(from int) bool {
+func (c *Conn) returnConnWindow() bool {
 	r := &c.recv
-	if r.returnable < from || r.unread > c.cfg.Unread || c.life >= dead {
+	if r.returnable < returnFrom(r.size) || r.unread > c.cfg.Unread || c.life >= dead {
 		return false
 	}
 	n := r.returnable + c.growConn(r.returnable)
@@ -150,14 +127,13 @@ func (c *Conn) consumed(s *Stream, n int) bool {
 // returnStreamWindow gives the window of s back once much of it can be, and reports
 // whether it has. c.mu is held.
 func (c *Conn) returnStreamWindow(s *Stream) bool {
-	if s.returnable < c.recv.returnFrom() || s.peerDone() || c.life >= dead {
+	if s.returnable < returnFrom(c.recv.window) || s.peerDone() || c.life >= dead {
 		return false
 	}
 	c.grow(s)
 	c.putWindow(s.id, s.returnable)
 	s.in += int64(s.returnable)
 	s.returnable = 0
-	c.returnConn(c.recv.returnConnAlong())
 	return true
 }
 

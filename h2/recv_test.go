@@ -8,34 +8,11 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestWindowsAreReturnedByShares: a quarter of a window is returned at a time, half of a stream's where a round trip is short, and of
-// the connection's, too, while no more than one stream is open; at most 1 MiB.
+// TestWindowsAreReturnedByShares: a quarter of a window is returned at a time, at most 1 MiB and at least a byte.
 func TestWindowsAreReturnedByShares(t *testing.T) {
-	for _, x := range []struct {
-		name         string
-		rtt          time.Duration
-		size         int
-		stream, conn int
-		alone        int // of the connection while no more than one stream is open
-	}{
-		{"round trip not known", 0, 256 << 10, 64 << 10, 64 << 10, 64 << 10},
-		{"short round trip", 50 * time.Microsecond, 256 << 10, 128 << 10, 64 << 10, 128 << 10},
-		{"longest short round trip", steadyRTT, 256 << 10, 128 << 10, 64 << 10, 128 << 10},
-		{"long round trip", 10 * time.Millisecond, 256 << 10, 64 << 10, 64 << 10, 64 << 10},
-		{"large window, short round trip", time.Microsecond, 16 << 20, maxReturn, maxReturn, maxReturn},
-		{"large window", time.Second, 16 << 20, maxReturn, maxReturn, maxReturn},
-	} {
-		r := receiving{rtt: x.rtt, window: x.size, size: x.size}
-		if got := r.returnFrom(); got != x.stream {
-			t.Errorf("%s: %d bytes of a stream, want %d", x.name, got, x.stream)
-		}
-		if got := r.returnConnFrom(2); got != x.conn {
-			t.Errorf("%s: %d bytes of the connection, want %d", x.name, got, x.conn)
-		}
-		for streams := range 2 {
-			if got := r.returnConnFrom(streams); got != x.alone {
-				t.Errorf("%s, %d streams: %d bytes of the connection, want %d", x.name, streams, got, x.alone)
-			}
+	for window, want := range map[int]int{1: 1, 7: 1, 8: 2, 256 << 10: 64 << 10, 16 << 20: maxReturn} {
+		if got := returnFrom(window); got != want {
+			t.Errorf("%d bytes of %d, want %d", got, window, want)
 		}
 	}
 }
@@ -153,38 +130,4 @@ func TestLargestWindows(t *testing.T) {
 		t.Errorf("the connection's window grows by %d", d)
 	}
 	c.dropQueued()
-}
-
-// TestConnWindowGoesAlong: a WINDOW_UPDATE of a stream takes the connection's along from an eighth of that on, and not while too much
-// is unread. Of a large window half of maxReturn suffices.
-func TestConnWindowGoesAlong(t *testing.T) {
-	const window, size = 256 << 10, 1 << 20
-	for _, x := range []struct {
-		name             string
-		size             int // of the connection's window
-		received, unread int
-		given            int
-	}{
-		{"little", size, size/8 - 1, 0, 0},
-		{"an eighth", size, size / 8, 0, size / 8},
-		{"too much unread", size, size / 8, defaultUnread + 1, 0},
-		{"little of 32 MiB", 32 << 20, maxReturn/2 - 1, 0, 0},
-		{"enough of 32 MiB", 32 << 20, maxReturn / 2, 0, maxReturn / 2},
-	} {
-		p := newPair(t, pipeWiring, Config{idleAfter: time.Hour}, Config{Window: window, MaxWindow: window, ConnWindow: x.size, idleAfter: time.Hour})
-		c := p.s
-		c.mu.Lock()
-		r := &c.recv
-		before := r.conn
-		r.returnable, r.unread = x.received, x.unread
-		if s := (&Stream{id: 1, returnable: window / 2}); !c.returnStreamWindow(s) || s.returnable != 0 {
-			t.Errorf("%s: the stream's window is not given back", x.name)
-		}
-		if given := r.conn - before; given != x.given || r.returnable != x.received-x.given {
-			t.Errorf("%s: %d bytes of the connection's window given back, not %d, and %d left", x.name, given, x.given, r.returnable)
-		}
-		c.dropQueued() // the peer knows no stream 1
-		r.unread = 0
-		c.mu.Unlock()
-	}
 }
