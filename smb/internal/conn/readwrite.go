@@ -20,9 +20,7 @@ const (
 // Lengths of one request in a transfer that needs several.
 const (
 	fullChunk = 1 << 20 // a request costs the server and the client the same, whatever its length
-	// of 1 MiB: two requests keep server and client busy at the same time
-	clearChunk     = 704 << 10
-	protectedChunk = 512 << 10
+	halfChunk = fullChunk / 2
 )
 
 // ReadSize is how many bytes one READ of a transfer of n bytes moves; all its READs but the last have that
@@ -33,23 +31,14 @@ func (t *Tree) ReadSize(n int) int { return t.requestSize(n, t.c.agreed.MaxRead)
 func (t *Tree) WriteSize(n int) int { return t.requestSize(n, t.c.agreed.MaxWrite) }
 
 // requestSize is the length of one request of a transfer of n bytes, where one request may move at most
-// limit. When nothing else is in flight, what one request could move is split in two if there is something to
-// encrypt or sign, or if the connection is a socket: then server and client work at the same time. Measured
-// against Samba: 512 and 512 KiB of 1 MiB where it is protected, 704 and 320 KiB where it is not. When other
-// calls are in flight both sides are busy anyway, and every request costs a thread switch.
+// limit. When nothing else is in flight, a request with something to encrypt or sign is split in two: then server and
+// client work at the same time. When other calls are in flight both sides are busy anyway, and every request costs a
+// thread switch.
 func (t *Tree) requestSize(n, limit int) int {
-	whole := min(limit, fullChunk)
-	split := clearChunk
-	if t.protected() {
-		split = protectedChunk
+	if t.protected() && min(n, limit) > halfChunk && t.c.ring.empty() {
+		return halfChunk
 	}
-	if limit <= split || n <= split || !t.c.ring.empty() {
-		return whole
-	}
-	if t.protected() || n <= fullChunk && t.c.send.vector {
-		return split
-	}
-	return whole
+	return min(limit, fullChunk)
 }
 
 // StartRead sends a READ of n bytes at off, or of fewer when the server never grants credits for that many,
