@@ -9,6 +9,9 @@ PUBLISHED := $(shell ./ci/modules.sh published)
 PRIVATE   := $(shell ./ci/modules.sh private)
 # Private modules that compile within a minute; make test runs these as well.
 QUICK   := interop
+# The packages of a private module that are built here. Command rclone-tarn has all of rclone's backends, which take minutes to
+# compile; make long builds it.
+packages = $(if $(filter smb/rclone,$(1)),.,./...)
 # Other platforms for which the library must build and vet.
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
 # The two newest releases of Go: the oldest that go.mod admits, and the newest.
@@ -46,6 +49,7 @@ checks: ## linters, the analyser, the other release of Go, 32 bits, no unsafe, v
 
 .PHONY: long
 long: ## hours: the long forms of soaks and other people's suites, every network, fuzzing, whole conversations
+	@cd smb/rclone && $(GO) build -o $(abspath $(BIN))/rclone-tarn ./cmd/rclone-tarn
 	@TARN_LONG=1 ./ci/each.sh units race peers checks
 	@./ci/each.sh networks fuzz conversations
 
@@ -73,7 +77,7 @@ ports: ## compile the published modules for the other platforms
 .PHONY: vet-ports
 vet-ports: ## go vet for the other platforms, and of the private modules
 	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet $(PUBLISHED:%=./%/...) || exit 1; done
-	@for m in $(PRIVATE); do echo "vet $$m"; (cd $$m && $(GO) vet ./...) || exit 1; done
+	@$(foreach m,$(PRIVATE),echo "vet $(m)"; (cd $(m) && $(GO) vet $(call packages,$(m))) || exit 1;)
 
 .PHONY: units
 units: ## unit tests of the published modules and of interop; short unless TARN_LONG=1
@@ -89,19 +93,19 @@ race: ## unit tests of the published modules under the race detector, in their u
 
 .PHONY: peers
 peers: ## other implementations and other people's suites; benchmarks once
-	@status=0; for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GOTEST) ./...) || status=1; done; exit $$status
+	@status=0; $(foreach m,$(PRIVATE),echo "test $(m)"; (cd $(m) && $(GOTEST) $(call packages,$(m))) || status=1;) exit $$status
 
 .PHONY: lint
 lint: ## staticcheck, every module, and actionlint, at the versions that ci/tools names
 	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) build -o ../../$(BIN)/ honnef.co/go/tools/cmd/staticcheck github.com/rhysd/actionlint/cmd/actionlint
 	@echo actionlint; $(BIN)/actionlint
 	@echo "staticcheck of the published modules"; $(BIN)/staticcheck $(PUBLISHED:%=./%/...)
-	@for m in $(PRIVATE); do echo "staticcheck $$m"; (cd $$m && GOWORK=off $(CURDIR)/$(BIN)/staticcheck ./...) || exit 1; done
+	@$(foreach m,$(PRIVATE),echo "staticcheck $(m)"; (cd $(m) && GOWORK=off $(CURDIR)/$(BIN)/staticcheck $(call packages,$(m))) || exit 1;)
 
 .PHONY: ownership
 ownership: ## tarnvet, every module: references that are leaked, used after free or freed twice
 	@mkdir -p $(BIN) && (cd vet && GOWORK=off $(GO) build -o $(abspath $(BIN))/tarnvet ./cmd/tarnvet)
-	@$(abspath $(BIN))/tarnvet $(patsubst %,./%/...,$(PUBLISHED) $(PRIVATE))
+	@$(abspath $(BIN))/tarnvet $(foreach m,$(PUBLISHED) $(PRIVATE),./$(m)/$(patsubst ./%,%,$(call packages,$(m))))
 
 .PHONY: releases
 releases: ## the published modules' tests with the newest Go, and the core's with the oldest that go.mod admits
