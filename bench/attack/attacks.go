@@ -169,6 +169,9 @@ var attacks = []attack{
 	{name: "header lists on many streams", ops: 4000, step: func(p *peer, n int) error {
 		return p.wideHeaders(14)
 	}},
+	{name: "header bomb: empty crumbs", ops: 240, peers: 10, hold: time.Second, step: crumbs("", 490)},
+	{name: "header bomb: crumbs of 90 bytes, too many", ops: 240, peers: 2, hold: time.Second, step: crumbs(strings.Repeat("a=b", 30), 2000)},
+	{name: "header bomb: lists of 64 kB", ops: 240, peers: 40, hold: time.Second, step: crumbs(strings.Repeat("v", 4000), 16)},
 	{name: "header block byte by byte", ops: 16_000, reading: deaf, hold: 100 * time.Millisecond, step: func(p *peer, n int) error {
 		if n%16384 == 0 { // a HEADERS frame of the largest size that every server takes
 			if _, err := p.out.Write([]byte{0, 16384 >> 8, 0, byte(http2.FrameHeaders), byte(http2.FlagHeadersEndHeaders), 0, 0, 0, 1}); err != nil {
@@ -347,6 +350,18 @@ func (p *peer) wideHeaders(kilobytes int) error {
 	}
 	_, err := p.open("FullDuplexCall", goesOn, kv...)
 	return err
+}
+
+// crumbs is a step that opens a stream with n fields, each of one byte once the dynamic table has the first. The handler waits.
+func crumbs(value string, n int) func(*peer, int) error {
+	return func(p *peer, _ int) error {
+		kv := make([]string, 0, 2*n)
+		for range n {
+			kv = append(kv, "cookie", value)
+		}
+		_, err := p.open("FullDuplexCall", goesOn, kv...)
+		return err
+	}
 }
 
 // oneByte opens a stream and sends data on it, so that the server receives both with one read.
