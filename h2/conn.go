@@ -65,17 +65,6 @@ type Conn struct {
 	recent         *recent       // streams that this side reset, for which frames may be under way; nil: none
 }
 
-// life is how far a connection has come. It only increases.
-type life uint8
-
-const (
-	alive     life = iota
-	announced      // server: the first of two GOAWAYs is sent
-	draining       // no new streams; ends with the last one
-	dead           // nothing is read or written any more
-	over           // and OnReset was called for every stream that was left
-)
-
 // greet queues what a side sends first. It is sent with the first write.
 func (c *Conn) greet() {
 	if c.side == client {

@@ -53,15 +53,14 @@ func (c *Conn) Shutdown(debug string) {
 		return
 	}
 	c.shutdown = &shutdown{debug: debug}
+	c.become(shutdownCalled)
 	if c.side == client {
-		c.life = draining
 		c.wakeAllOpeners()
 		if c.held == 0 {
 			c.finish()
 		}
 		return
 	}
-	c.life = announced
 	c.putGoAway(maxStreamID, NoError, debug)
 	c.shutdown.until = time.Now().Add(goAwayTimeout)
 	c.shutdown.timer = time.AfterFunc(goAwayTimeout, c.onShutdownTimer)
@@ -129,10 +128,9 @@ func (c *Conn) onShutdownTimer() {
 // goAwayLast sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
 // held.
 func (c *Conn) goAwayLast() {
-	if c.life != announced {
+	if !c.become(lastGoAwaySent) {
 		return
 	}
-	c.life = draining
 	c.putGoAway(c.lastID, NoError, c.shutdown.debug)
 	if c.held == 0 {
 		c.finish()
@@ -175,14 +173,6 @@ func (c *Conn) finish() {
 		c.putGoAway(0, NoError, debug)
 	}
 	c.sendLast()
-}
-
-// limitEnd bounds how long the connection may still take. c.mu is held.
-func (c *Conn) limitEnd() {
-	c.send.aborted = true
-	c.send.limit = time.Now().Add(abortTimeout)
-	c.nc.SetDeadline(c.send.limit)
-	c.stopPolling()
 }
 
 // sendLast sends what is queued and then nothing more. Run goes on reading until the
@@ -255,10 +245,8 @@ func (c *Conn) onGoAway(f frame) error {
 	c.goAway = why
 	c.wakeAllOpeners()
 	var lost []*Stream
+	c.become(goAwayReceived)
 	if c.side == client {
-		if c.life < draining {
-			c.life = draining
-		}
 		for _, s := range c.streams {
 			if s.id > why.Last {
 				lost = append(lost, s)

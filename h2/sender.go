@@ -265,11 +265,9 @@ func (c *Conn) writeFailed(err error) {
 	c.dropQueued()
 	c.wakeAllOpeners() // their requests can be sent on another connection
 	if c.send.limit.IsZero() {
-		c.send.limit = time.Now().Add(abortTimeout)
-		if c.nc.SetReadDeadline(c.send.limit) != nil {
+		if c.limitReading(abortTimeout) != nil {
 			c.aside(c.nc.Close)
 		}
-		c.stopPolling()
 	}
 }
 
@@ -301,9 +299,7 @@ func (c *Conn) closeWriting() {
 	peerCloses := false // or the read deadline ends the connection
 	h, canShut := c.nc.(writeCloser)
 	if c.err == ErrClosed && !s.aborted {
-		s.limit = time.Now().Add(c.endTimeout())
-		peerCloses = c.nc.SetReadDeadline(s.limit) == nil && c.side == server
-		c.stopPolling()
+		peerCloses = c.limitReading(c.endTimeout()) == nil && c.side == server
 	}
 	if canShut {
 		// Not Close: the peer's last frames would reset what it has yet to read.

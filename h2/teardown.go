@@ -35,7 +35,7 @@ func (c *Conn) teardown(err error) error {
 
 	c.mu.Lock()
 	ending := c.life > alive
-	c.life = dead
+	c.become(socketClosed)
 	c.send.shut = true
 	orphans := make([]*Stream, 0, len(c.streams))
 	for _, s := range c.streams {
@@ -62,7 +62,7 @@ func (c *Conn) teardown(err error) error {
 	c.report(why)
 	c.mu.Lock()
 	c.setCurrent(nil)
-	c.life = over
+	c.become(streamsFailed)
 	if c.done != nil {
 		close(c.done)
 	}
