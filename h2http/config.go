@@ -47,7 +47,8 @@ const (
 	mostWindow         = 16 << 20
 	windowRate         = 1_250_000_000 // bytes a second, h2.Config.Rate: 10 Gbit/s
 	mostRead           = 256 << 10
-	minConnWindow      = 65535 // RFC 9113 section 6.9.2
+	mostUnread         = 32 << 20 // of all streams of a server's connection: two of the largest windows
+	minConnWindow      = 65535    // RFC 9113 section 6.9.2
 	tableSize          = 4096
 	maxHeaderList      = 16 << 20
 	spareContinuations = 32  // h2's default

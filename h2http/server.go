@@ -90,6 +90,9 @@ func configure(srv *http.Server, conf *Config) (*engine, error) {
 		return nil, err
 	}
 	cfg.LongHeaders = h2.DeliverLong
+	if cfg.Unread == 0 { // a program may read its responses one after the other; handlers read at the same time
+		cfg.Unread = mostUnread
+	}
 	if n := maxHeaderValues(srv); n > 0 {
 		cfg.Limits.Fields = n
 	} else if cfg.Limits.Fields == 0 {
