@@ -99,6 +99,17 @@ func (c *call) applyOptions() error {
 	if c.info.lending != nil {
 		c.info.lease = c.info.lending.begin()
 	}
+	if c.info.unknown {
+		name := ""
+		for _, opts := range c.opts.lists() {
+			for _, o := range opts {
+				if o, ok := o.(grpc.CompressorCallOption); ok {
+					name = o.CompressorType
+				}
+			}
+		}
+		return status.Errorf(codes.Internal, "grpc: Compressor is not installed for requested grpc-encoding %q", name)
+	}
 	return c.info.chooseCodec()
 }
 

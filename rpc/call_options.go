@@ -53,6 +53,7 @@ type callInfo struct {
 	forced       bool // codec was given, not looked up
 	special      bool // the request's fixed fields are not the method's usual ones
 	after        bool // an option asked for the end of the call
+	unknown      bool // the compressor is not registered
 	json         bool // the JSON codec needs no registration
 	maxRecv      int
 	maxSend      int
@@ -120,7 +121,7 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	case grpc.PerRPCCredsCallOption:
 		ci.creds = []credentials.PerRPCCredentials{o.Creds}
 	case grpc.CompressorCallOption:
-		return ci.compress(o.CompressorType)
+		ci.compress(o.CompressorType)
 	case grpc.ContentSubtypeCallOption:
 		ci.subtype, ci.special = strings.ToLower(o.ContentSubtype), true
 	case grpc.ForceCodecCallOption:
@@ -159,17 +160,14 @@ func (ci *callInfo) foreign(opt grpc.CallOption) error {
 	return nil
 }
 
-func (ci *callInfo) compress(name string) error {
-	if identity(name) {
-		ci.compressor = nil
-		return nil
-	}
-	ci.compressor = encoding.GetCompressor(name)
-	if ci.compressor == nil {
-		return status.Errorf(codes.Internal, "grpc: Compressor is not installed for requested grpc-encoding %q", name)
+// compress sets the compressor. One that is not registered fails the call unless another option replaces it.
+func (ci *callInfo) compress(name string) {
+	if ci.compressor, ci.unknown = nil, false; identity(name) {
+		return
 	}
 	ci.special = true
-	return nil
+	ci.compressor = encoding.GetCompressor(name)
+	ci.unknown = ci.compressor == nil
 }
 
 func (ci *callInfo) force(c message.Codec) {

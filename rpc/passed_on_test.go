@@ -321,3 +321,16 @@ func TestRoundTripperFacade(t *testing.T) {
 		}
 	}
 }
+
+// TestTheLastCompressorCounts: a compressor that is not registered fails a call, unless an option behind it sets another; among default options,
+// too.
+func TestTheLastCompressorCounts(t *testing.T) {
+	_, addr := startTarn(t, answersAs("one"))
+	for _, p := range protocols {
+		c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(p), rpc.WithDefaultCallOptions(grpc.UseCompressor("unheard-of"))))
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		wantCode(t, err, codes.Internal)
+		_, err = c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.UseCompressor("identity"))
+		wantCode(t, err, codes.OK)
+	}
+}

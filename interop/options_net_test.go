@@ -1,0 +1,585 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/gzip"
+	testpb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// The net of options: random sets of dial, server and call options, interceptors, protocols and facades. Each call is made with grpc-go's
+// client and with rpc's, to grpc-go's server and to rpc's, and everything that can be observed is compared with what grpc-go's client and
+// server show.
+
+// netSeeds are those whose trials once failed.
+var netSeeds = []uint64{18360840012380898462, 2897323569219134374, 9142264893232889598}
+
+// netTrial is a call and everything that is set for it. It is drawn from a seed, so that each way gets its own options with the same
+// meaning.
+type netTrial struct {
+	seed    uint64
+	clients []netOption
+	calls   []string
+	servers []string
+	kind    string // of the call
+	size    int    // of each message
+	fails   codes.Code
+	md      metadata.MD
+}
+
+// netOption is a setting of a client.
+type netOption struct {
+	name string
+	set  func(o *netObserved, c *netClient)
+}
+
+// netClient is a client's settings, for both libraries.
+type netClient struct {
+	defaults []grpc.CallOption
+	unary    []grpc.UnaryClientInterceptor
+	stream   []grpc.StreamClientInterceptor
+	method   []string // of the service config
+	theirs   []grpc.DialOption
+	ours     []rpc.DialOption
+}
+
+// netObserved is what one way of a trial shows.
+type netObserved struct {
+	mu  sync.Mutex
+	log map[string]int // how often
+}
+
+func (o *netObserved) saw(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.log[fmt.Sprintf(format, args...)]++
+}
+
+func (o *netObserved) lines() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(o.log)) {
+		out = append(out, fmt.Sprintf("%d × %s", o.log[k], k))
+	}
+	return out
+}
+
+// netToken are per-RPC credentials.
+type netToken struct{ key, value string }
+
+func (k netToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{k.key: k.value}, nil
+}
+
+func (netToken) RequireTransportSecurity() bool { return false }
+
+// netEvents reports the events of calls. Those about picks differ, as the options page says.
+type netEvents struct {
+	o    *netObserved
+	side string
+}
+
+func (e netEvents) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	e.o.saw("%s: TagRPC", e.side)
+	return ctx
+}
+
+func (e netEvents) HandleRPC(_ context.Context, s stats.RPCStats) {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats.")
+	switch s := s.(type) {
+	case *stats.End:
+		name += " " + status.Code(s.Error).String()
+	case *stats.InPayload:
+		name += fmt.Sprint(" ", s.Length)
+	case *stats.OutPayload:
+		name += fmt.Sprint(" ", s.Length)
+	case *stats.DelayedPickComplete:
+		return
+	}
+	if name == "PickerUpdated" {
+		return
+	}
+	e.o.saw("%s: %s", e.side, name)
+}
+
+func (netEvents) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (netEvents) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func netDefault(name string, opt func(o *netObserved) grpc.CallOption) netOption {
+	return netOption{"default " + name, func(o *netObserved, c *netClient) { c.defaults = append(c.defaults, opt(o)) }}
+}
+
+func netMethods(s string) netOption {
+	return netOption{"config " + s, func(_ *netObserved, c *netClient) { c.method = append(c.method, s) }}
+}
+
+func netAround(name string, change func(o *netObserved, ctx context.Context, opts []grpc.CallOption) (context.Context, []grpc.CallOption)) netOption {
+	return netOption{"interceptor " + name, func(o *netObserved, c *netClient) {
+		c.unary = append(c.unary, func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			o.saw("interceptor %s: unary, %d options", name, len(opts))
+			ctx, opts = change(o, ctx, opts)
+			return next(ctx, m, req, reply, cc, opts...)
+		})
+		c.stream = append(c.stream, func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			o.saw("interceptor %s: stream, %d options", name, len(opts))
+			ctx, opts = change(o, ctx, opts)
+			return next(ctx, d, cc, m, opts...)
+		})
+	}}
+}
+
+var netClients = []netOption{
+	netDefault("credentials", func(*netObserved) grpc.CallOption { return grpc.PerRPCCredentials(netToken{"x-token", "default"}) }),
+	netDefault("gzip", func(*netObserved) grpc.CallOption { return grpc.UseCompressor(gzip.Name) }),
+	netDefault("MaxCallRecvMsgSize", func(*netObserved) grpc.CallOption { return grpc.MaxCallRecvMsgSize(500) }),
+	netDefault("MaxCallSendMsgSize", func(*netObserved) grpc.CallOption { return grpc.MaxCallSendMsgSize(500) }),
+	netDefault("OnFinish", func(o *netObserved) grpc.CallOption {
+		return grpc.OnFinish(func(err error) { o.saw("default OnFinish: %v", status.Code(err)) })
+	}),
+	netDefault("WaitForReady", func(*netObserved) grpc.CallOption { return grpc.WaitForReady(true) }),
+	netDefault("subtype", func(*netObserved) grpc.CallOption { return grpc.CallContentSubtype("proto") }),
+	netDefault("ForceCodecV2", func(*netObserved) grpc.CallOption { return grpc.ForceCodecV2(encoding.GetCodecV2("proto")) }),
+	netMethods(`"timeout":"20s"`),
+	netMethods(`"waitForReady":true`),
+	netMethods(`"maxRequestMessageBytes":300`),
+	netMethods(`"maxResponseMessageBytes":300`),
+	netMethods(`"retryPolicy":{"maxAttempts":3,"initialBackoff":"0.001s","maxBackoff":"0.001s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}`),
+	netAround("passes", func(_ *netObserved, ctx context.Context, opts []grpc.CallOption) (context.Context, []grpc.CallOption) {
+		return ctx, opts
+	}),
+	netAround("strips", func(_ *netObserved, ctx context.Context, opts []grpc.CallOption) (context.Context, []grpc.CallOption) {
+		return ctx, nil
+	}),
+	{"interceptor twice", func(o *netObserved, c *netClient) {
+		c.unary = append(c.unary, func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			o.saw("interceptor twice: %v", status.Code(next(ctx, m, req, &testpb.SimpleResponse{}, cc, opts...)))
+			return next(ctx, m, req, reply, cc, opts...)
+		})
+	}},
+	netAround("adds", func(o *netObserved, ctx context.Context, opts []grpc.CallOption) (context.Context, []grpc.CallOption) {
+		return metadata.AppendToOutgoingContext(ctx, "x-added", "1"), append(opts[:len(opts):len(opts)], grpc.PerRPCCredentials(netToken{"x-token", "interceptor"}),
+			grpc.OnFinish(func(err error) { o.saw("interceptor's OnFinish: %v", status.Code(err)) }))
+	}),
+	{"WithPerRPCCredentials", func(_ *netObserved, c *netClient) {
+		c.theirs = append(c.theirs, grpc.WithPerRPCCredentials(netToken{"x-dial-token", "d"}))
+		c.ours = append(c.ours, rpc.WithPerRPCCredentials(netToken{"x-dial-token", "d"}))
+	}},
+	{"WithUserAgent", func(_ *netObserved, c *netClient) {
+		c.theirs = append(c.theirs, grpc.WithUserAgent("net/1"))
+		c.ours = append(c.ours, rpc.WithUserAgent("net/1"))
+	}},
+	{"WithAuthority", func(_ *netObserved, c *netClient) {
+		c.theirs = append(c.theirs, grpc.WithAuthority("net.example"))
+		c.ours = append(c.ours, rpc.WithAuthority("net.example"))
+	}},
+	{"WithDisableRetry", func(_ *netObserved, c *netClient) {
+		c.theirs = append(c.theirs, grpc.WithDisableRetry())
+		c.ours = append(c.ours, rpc.WithDisableRetry())
+	}},
+	{"WithStatsHandler", func(o *netObserved, c *netClient) {
+		c.theirs = append(c.theirs, grpc.WithStatsHandler(netEvents{o, "client"}))
+		c.ours = append(c.ours, rpc.WithStatsHandler(netEvents{o, "client"}))
+	}},
+}
+
+// netOutputs are what options of a call report to.
+type netOutputs struct {
+	header, trailer metadata.MD
+	peer            peer.Peer
+}
+
+var netCalls = map[string]func(o *netObserved, out *netOutputs) grpc.CallOption{
+	"Header":  func(_ *netObserved, out *netOutputs) grpc.CallOption { return grpc.Header(&out.header) },
+	"Trailer": func(_ *netObserved, out *netOutputs) grpc.CallOption { return grpc.Trailer(&out.trailer) },
+	"Peer":    func(_ *netObserved, out *netOutputs) grpc.CallOption { return grpc.Peer(&out.peer) },
+	"credentials": func(*netObserved, *netOutputs) grpc.CallOption {
+		return grpc.PerRPCCredentials(netToken{"x-token", "call"})
+	},
+	"gzip":               func(*netObserved, *netOutputs) grpc.CallOption { return grpc.UseCompressor(gzip.Name) },
+	"identity":           func(*netObserved, *netOutputs) grpc.CallOption { return grpc.UseCompressor(encoding.Identity) },
+	"MaxCallRecvMsgSize": func(*netObserved, *netOutputs) grpc.CallOption { return grpc.MaxCallRecvMsgSize(200) },
+	"MaxCallSendMsgSize": func(*netObserved, *netOutputs) grpc.CallOption { return grpc.MaxCallSendMsgSize(200) },
+	"more":               func(*netObserved, *netOutputs) grpc.CallOption { return grpc.MaxCallRecvMsgSize(1 << 20) },
+	"no wait":            func(*netObserved, *netOutputs) grpc.CallOption { return grpc.WaitForReady(false) },
+	"no such compressor": func(*netObserved, *netOutputs) grpc.CallOption { return grpc.UseCompressor("net-unknown") },
+	"StaticMethod":       func(*netObserved, *netOutputs) grpc.CallOption { return grpc.StaticMethod() },
+	"no retry buffer":    func(*netObserved, *netOutputs) grpc.CallOption { return grpc.MaxRetryRPCBufferSize(0) },
+	"OnFinish": func(o *netObserved, _ *netOutputs) grpc.CallOption {
+		return grpc.OnFinish(func(err error) { o.saw("OnFinish: %v", status.Code(err)) })
+	},
+}
+
+// netServers are settings of a server.
+var netServers = []string{"MaxRecvMsgSize", "MaxSendMsgSize", "interceptors", "StatsHandler"}
+
+// netService answers with the size and status that the metadata of the call asks for, and reports what it sees.
+type netService struct {
+	testpb.UnimplementedTestServiceServer
+	o *netObserved
+}
+
+func (s netService) begin(ctx context.Context) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	for _, k := range slices.Sorted(maps.Keys(md)) {
+		if strings.HasPrefix(k, "x-") && k != "x-user-agent" {
+			s.o.saw("server: %s %q", k, md[k])
+		}
+	}
+	s.o.saw("server: named user agent %v, authority %v", strings.HasPrefix(strings.Join(md["user-agent"], ""), "net/1"), strings.Contains(strings.Join(md[":authority"], ""), "example"))
+	_, timed := ctx.Deadline()
+	s.o.saw("server: deadline %v", timed)
+	_ = grpc.SetHeader(ctx, metadata.Pairs("x-head", "h", "x-head-bin", "\x00\xff"))
+	_ = grpc.SetTrailer(ctx, metadata.Pairs("x-trail", "t", "x-trail", "u"))
+	code, _ := strconv.Atoi(strings.Join(md["x-code"], ""))
+	if code == 0 {
+		return nil
+	}
+	st, err := status.New(codes.Code(code), "it fails: ü %").WithDetails(durationpb.New(time.Minute))
+	if err != nil {
+		return err
+	}
+	return st.Err()
+}
+
+// netBody cannot be compressed: clients of Connect take compressed responses without having been told to, and limits are of what is sent.
+func netBody(n int) *testpb.Payload {
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return &testpb.Payload{Body: b}
+}
+
+func (s netService) UnaryCall(ctx context.Context, in *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	return &testpb.SimpleResponse{Payload: in.Payload}, nil
+}
+
+func (s netService) StreamingOutputCall(in *testpb.StreamingOutputCallRequest, st testpb.TestService_StreamingOutputCallServer) error {
+	if err := s.begin(st.Context()); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := st.Send(&testpb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s netService) StreamingInputCall(st testpb.TestService_StreamingInputCallServer) error {
+	n := 0
+	for {
+		in, err := st.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		n += len(in.GetPayload().GetBody())
+	}
+	if err := s.begin(st.Context()); err != nil {
+		return err
+	}
+	return st.SendAndClose(&testpb.StreamingInputCallResponse{AggregatedPayloadSize: int32(n)})
+}
+
+func drawNet(seed uint64) *netTrial {
+	r := rand.New(rand.NewPCG(seed, 1))
+	tr := &netTrial{seed: seed, kind: []string{"unary", "output", "input"}[r.IntN(3)], size: []int{0, 10, 250, 400, 2000}[r.IntN(5)], md: metadata.MD{}}
+	if r.IntN(3) == 0 {
+		tr.fails = []codes.Code{codes.Unavailable, codes.NotFound, codes.Unauthenticated}[r.IntN(3)]
+		tr.md.Set("x-code", strconv.Itoa(int(tr.fails)))
+	}
+	if r.IntN(3) == 0 {
+		tr.md.Append("x-more", "1", "2")
+		tr.md.Append("x-more-bin", "\x01\xfe")
+	}
+	for range r.IntN(5) {
+		tr.clients = append(tr.clients, netClients[r.IntN(len(netClients))])
+	}
+	names := slices.Sorted(maps.Keys(netCalls))
+	for range r.IntN(5) {
+		tr.calls = append(tr.calls, names[r.IntN(len(names))])
+	}
+	for _, s := range netServers {
+		if r.IntN(4) == 0 {
+			tr.servers = append(tr.servers, s)
+		}
+	}
+	return tr
+}
+
+func (tr *netTrial) String() string {
+	var clients []string
+	for _, c := range tr.clients {
+		clients = append(clients, c.name)
+	}
+	return fmt.Sprintf("seed %d: %s of %d bytes, fails %v, metadata %v, client %q, call %q, server %q", tr.seed, tr.kind, tr.size, tr.fails, tr.md, clients, tr.calls, tr.servers)
+}
+
+// serve starts a server, and returns its address.
+func (tr *netTrial) serve(t *testing.T, o *netObserved, ours bool) (addr string, stop func()) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+		o.saw("server: unary interceptor")
+		return h(ctx, req)
+	}
+	stream := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+		o.saw("server: stream interceptor")
+		return h(srv, ss)
+	}
+	theirOpts, ourOpts := []grpc.ServerOption{grpc.WaitForHandlers(true)}, []rpc.ServerOption{rpc.WaitForHandlers(true), rpc.Pool(tarntest.NewPool(t))}
+	for _, s := range tr.servers {
+		switch s {
+		case "MaxRecvMsgSize":
+			theirOpts, ourOpts = append(theirOpts, grpc.MaxRecvMsgSize(600)), append(ourOpts, rpc.MaxRecvMsgSize(600))
+		case "MaxSendMsgSize":
+			theirOpts, ourOpts = append(theirOpts, grpc.MaxSendMsgSize(350)), append(ourOpts, rpc.MaxSendMsgSize(350))
+		case "interceptors":
+			theirOpts, ourOpts = append(theirOpts, grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream)), append(ourOpts, rpc.UnaryInterceptor(unary), rpc.StreamInterceptor(stream))
+		case "StatsHandler":
+			theirOpts, ourOpts = append(theirOpts, grpc.StatsHandler(netEvents{o, "server"})), append(ourOpts, rpc.StatsHandler(netEvents{o, "server"}))
+		}
+	}
+	var s interface {
+		grpc.ServiceRegistrar
+		Serve(net.Listener) error
+		GracefulStop()
+	} = grpc.NewServer(theirOpts...)
+	if ours {
+		s = rpc.NewServer(ourOpts...)
+	}
+	testpb.RegisterTestServiceServer(s, netService{o: o})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(lis) }()
+	return lis.Addr().String(), func() {
+		s.GracefulStop()
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // GracefulStop may be earlier than Serve
+			t.Error(err)
+		}
+	}
+}
+
+// netWay is a client and a server.
+type netWay struct {
+	name     string
+	facade   string // "grpc-go", "rpc", "AsGRPC", "DialOptions"
+	protocol rpc.Protocol
+	ours     bool // the server is rpc's
+}
+
+var netWays = func() (out []netWay) {
+	for _, facade := range []string{"grpc-go", "rpc", "AsGRPC", "DialOptions"} {
+		for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {
+			for server, ours := range map[string]bool{"grpc-go": false, "rpc": true} {
+				if p != rpc.GRPC && (!ours || facade == "grpc-go") {
+					continue
+				}
+				out = append(out, netWay{fmt.Sprintf("%s, %v, to %s", facade, p, server), facade, p, ours})
+			}
+		}
+	}
+	return out
+}()
+
+func (tr *netTrial) dial(t *testing.T, o *netObserved, w netWay, addr string) (cc grpc.ClientConnInterface, closes func()) {
+	var c netClient
+	for _, opt := range tr.clients {
+		opt.set(o, &c)
+	}
+	if len(c.method) > 0 {
+		js := `{"methodConfig":[{"name":[{}],` + strings.Join(slices.Compact(slices.Sorted(slices.Values(c.method))), ",") + `}]}`
+		c.theirs, c.ours = append(c.theirs, grpc.WithDefaultServiceConfig(js)), append(c.ours, rpc.WithDefaultServiceConfig(js))
+	}
+	stockOwn := []grpc.DialOption{grpc.WithDefaultCallOptions(c.defaults...), grpc.WithChainUnaryInterceptor(c.unary...), grpc.WithChainStreamInterceptor(c.stream...)}
+	plain := insecure.NewCredentials()
+	if w.facade == "grpc-go" {
+		stock, err := grpc.NewClient(addr, append(append(c.theirs, stockOwn...), grpc.WithTransportCredentials(plain))...)
+		if err != nil {
+			t.Fatal(tr, err)
+		}
+		return stock, func() { stock.Close() }
+	}
+	ours := append(c.ours, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(plain), rpc.WithProtocol(w.protocol))
+	if w.facade != "DialOptions" {
+		ours = append(ours, rpc.WithDefaultCallOptions(c.defaults...), rpc.WithChainUnaryInterceptor(c.unary...), rpc.WithChainStreamInterceptor(c.stream...))
+	}
+	client, err := rpc.NewClient(addr, ours...)
+	if err != nil {
+		t.Fatal(tr, err)
+	}
+	switch w.facade {
+	case "AsGRPC":
+		return rpc.AsGRPC(client), func() { client.Close() }
+	case "DialOptions":
+		stock, err := grpc.NewClient("passthrough:///elsewhere", append(append(stockOwn, grpc.WithTransportCredentials(plain)), rpc.DialOptions(client)...)...)
+		if err != nil {
+			t.Fatal(tr, err)
+		}
+		return stock, func() { stock.Close(); client.Close() }
+	}
+	return client, func() { client.Close() }
+}
+
+// run makes the call one way, and returns what can be observed.
+func (tr *netTrial) run(t *testing.T, w netWay) []string {
+	o := &netObserved{log: map[string]int{}}
+	addr, stop := tr.serve(t, o, w.ours)
+	cc, closes := tr.dial(t, o, w, addr)
+	var out netOutputs
+	var opts []grpc.CallOption
+	for _, name := range tr.calls {
+		opts = append(opts, netCalls[name](o, &out))
+	}
+	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(t.Context(), tr.md), 20*time.Second)
+	err := tr.call(ctx, testpb.NewTestServiceClient(cc), o, opts)
+	cancel()
+	st := status.Convert(err)
+	o.saw("status %v, %d details", st.Code(), len(st.Details()))
+	if strings.HasPrefix(st.Message(), "it fails") {
+		o.saw("message %q", st.Message())
+	}
+	for what, md := range map[string]metadata.MD{"header": out.header, "trailer": out.trailer} {
+		for _, k := range slices.Sorted(maps.Keys(md)) {
+			if strings.HasPrefix(k, "x-") {
+				o.saw("%s: %s %q", what, k, md[k])
+			}
+		}
+	}
+	o.saw("peer %v", out.peer.Addr != nil)
+	closes()
+	stop()
+	return o.lines()
+}
+
+func (tr *netTrial) call(ctx context.Context, c testpb.TestServiceClient, o *netObserved, opts []grpc.CallOption) error {
+	switch tr.kind {
+	case "unary":
+		r, err := c.UnaryCall(ctx, &testpb.SimpleRequest{Payload: netBody(tr.size)}, opts...)
+		o.saw("reply %x", r.GetPayload().GetBody())
+		return err
+	case "output":
+		s, err := c.StreamingOutputCall(ctx, &testpb.StreamingOutputCallRequest{Payload: netBody(tr.size)}, opts...)
+		if err != nil {
+			return err
+		}
+		for {
+			r, err := s.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			o.saw("message %x", r.GetPayload().GetBody())
+		}
+	}
+	s, err := c.StreamingInputCall(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	if err := s.Send(&testpb.StreamingInputCallRequest{Payload: netBody(tr.size)}); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	r, err := s.CloseAndRecv()
+	o.saw("reply %d", r.GetAggregatedPayloadSize())
+	return err
+}
+
+// comparable leaves out what is known to differ between w and grpc-go's client and server, as the page on rpc says.
+func (tr *netTrial) comparable(w netWay, lines []string) []string {
+	refused := slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "status ResourceExhausted") })
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		_, l, _ = strings.Cut(l, " × ")
+		switch {
+		case strings.HasPrefix(l, "status"), strings.Contains(l, "OnFinish"), strings.HasPrefix(l, "interceptor"):
+			return false
+		case refused:
+			// A message that is too long is found earlier or later: before its header is sent, or when some messages have been received.
+			return true
+		case w.protocol == rpc.Connect && tr.fails != codes.OK && (strings.HasPrefix(l, "header") || strings.HasPrefix(l, "trailer") || l == "client: InHeader"):
+			return true // the metadata of an error is not in two parts
+		case w.protocol != rpc.GRPC && tr.fails == codes.Unavailable && strings.Contains(tr.String(), "retryPolicy") && !strings.HasPrefix(l, "message"):
+			// The service sets a header, which in gRPC ends the right to another attempt; a header of HTTP is part of each answer.
+			return true
+		}
+		return false
+	})
+}
+
+// TestOptionsNet runs trials for a minute, and for an hour with TARN_LONG=1. TARN_OPTIONS_SEED runs one.
+func TestOptionsNet(t *testing.T) {
+	length := time.Minute
+	if os.Getenv("TARN_LONG") == "1" {
+		length = time.Hour
+	}
+	if end, ok := t.Deadline(); ok {
+		length = min(length, time.Until(end)*3/4)
+	}
+	seeds := slices.Clone(netSeeds)
+	if s := os.Getenv("TARN_OPTIONS_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds, length = []uint64{n}, 0
+	}
+	failed, n := 0, 0
+	for began := time.Now(); failed < 5 && (len(seeds) > 0 || time.Since(began) < length); n++ {
+		seed := rand.Uint64()
+		if len(seeds) > 0 {
+			seed, seeds = seeds[0], seeds[1:]
+		}
+		tr := drawNet(seed)
+		ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			want := tr.run(t, netWay{"grpc-go", "grpc-go", rpc.GRPC, false})
+			for _, w := range netWays {
+				got := tr.comparable(w, tr.run(t, w))
+				if want := tr.comparable(w, want); !slices.Equal(got, want) {
+					t.Errorf("%v\n%s:\n  missing %q\n  besides %q", tr, w.name, without(want, got), without(got, want))
+				}
+			}
+		})
+		if !ok {
+			failed++
+		}
+	}
+	t.Logf("%d trials", n)
+}
+
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
