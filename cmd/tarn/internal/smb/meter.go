@@ -4,35 +4,31 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
 // meter shows the progress of a copy: a bar on a terminal, a line at intervals elsewhere.
 type meter struct {
-	app   *app
-	out   io.Writer
-	fd    int // of the terminal; -1: none
-	verb  string
-	total int64
-	files int
+	app      *app
+	out      io.Writer
+	terminal bool
+	bar      *progressbar.ProgressBar // guarded by app.mu
+	shown    int64                    // bytes that the bar has; guarded by app.mu
+	verb     string
+	total    int64
+	files    int
 	// present is how many of the files are in their place already; their bytes are not counted.
 	present int
 	begun   time.Time
 
 	bytes atomic.Int64
 	done  atomic.Int64 // files
-	shown bool         // a bar is on the line; guarded by app.mu
 	stop  chan struct{}
 	ended chan struct{}
-
-	// rate is a moving average in bytes a second. Only the goroutine that shows it uses it.
-	rate     float64
-	lastSeen int64
-	lastTime time.Time
 }
 
 const (
@@ -42,7 +38,7 @@ const (
 
 // startMeter begins to show the progress of an action on the plan's files.
 func (a *app) startMeter(p *plan, action string) *meter {
-	m := &meter{app: a, out: a.std.Err, fd: -1, verb: past[action], total: p.total, files: len(p.jobs),
+	m := &meter{app: a, out: a.std.Err, verb: past[action], total: p.total, files: len(p.jobs),
 		begun: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
 	if action == "copy" {
 		for _, j := range p.jobs {
@@ -52,13 +48,15 @@ func (a *app) startMeter(p *plan, action string) *meter {
 			}
 		}
 	}
-	m.lastTime = m.begun
-	if f, ok := a.std.Err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		m.fd = int(f.Fd())
+	if f, ok := a.std.Err.(*os.File); ok {
+		m.terminal = term.IsTerminal(int(f.Fd()))
 	}
 	if a.opts.quiet {
-		m.out = io.Discard
+		m.out, m.terminal = io.Discard, false
 	}
+	m.bar = progressbar.NewOptions64(max(m.total, 1), progressbar.OptionSetWriter(m.drawing()), progressbar.OptionShowBytes(true),
+		progressbar.OptionShowTotalBytes(true), progressbar.OptionUseIECUnits(true), progressbar.OptionFullWidth(),
+		progressbar.OptionUseANSICodes(true), progressbar.OptionSetRenderBlankState(false))
 	a.mu.Lock()
 	a.meter = m
 	a.mu.Unlock()
@@ -93,10 +91,18 @@ func (m *meter) add(n int64) { m.bytes.Add(n) }
 // file counts a file. Any goroutine.
 func (m *meter) file() { m.done.Add(1) }
 
+// drawing is where the bar is drawn.
+func (m *meter) drawing() io.Writer {
+	if m.terminal {
+		return m.out
+	}
+	return io.Discard
+}
+
 func (m *meter) run() {
 	defer close(m.ended)
 	every := lineEvery
-	if m.fd >= 0 {
+	if m.terminal {
 		every = barEvery
 	}
 	tick := time.NewTicker(every)
@@ -105,9 +111,9 @@ func (m *meter) run() {
 		select {
 		case <-m.stop:
 			return
-		case now := <-tick.C:
+		case <-tick.C:
 			m.app.mu.Lock()
-			m.show(now)
+			m.show()
 			m.app.mu.Unlock()
 		}
 	}
@@ -116,62 +122,37 @@ func (m *meter) run() {
 // clear erases the bar, so that another text can be written. The caller
 // holds app.mu. A nil meter has no bar.
 func (m *meter) clear() {
-	if m != nil && m.shown {
-		fmt.Fprint(m.out, "\r\x1b[K")
-		m.shown = false
+	if m != nil && m.shown > 0 {
+		m.bar.Clear() // as the summary, the bar has no error that someone could act on
 	}
 }
 
-func (m *meter) show(now time.Time) {
+// show draws the bar, or writes a line. The caller holds app.mu.
+func (m *meter) show() {
 	bytes := m.bytes.Load()
-	m.measure(bytes, now)
-	if m.fd < 0 {
-		fmt.Fprintln(m.out, m.text(bytes))
-		return
+	if m.files > 1 {
+		m.bar.Describe(fmt.Sprintf("%d of %d files", m.done.Load(), m.files))
 	}
-	width, _, err := term.GetSize(m.fd)
-	if err != nil || width < 20 {
-		width = 80
+	m.bar.Add64(bytes - m.shown)
+	m.shown = bytes
+	if !m.terminal {
+		fmt.Fprintln(m.out, m.text(m.bar.State()))
 	}
-	fmt.Fprintf(m.out, "\r%s\x1b[K", m.bar(bytes, width-1))
-	m.shown = true
-}
-
-func (m *meter) measure(bytes int64, now time.Time) {
-	if dt := now.Sub(m.lastTime).Seconds(); dt > 0 {
-		recent := float64(bytes-m.lastSeen) / dt
-		weight := min(dt/3, 1) // the weight of older rates decays over about three seconds
-		if m.rate == 0 {
-			weight = 1
-		}
-		m.rate += weight * (recent - m.rate)
-	}
-	m.lastSeen, m.lastTime = bytes, now
 }
 
 // text is the progress in words.
-func (m *meter) text(bytes int64) string {
-	s := fmt.Sprintf("%3d%%  %s of %s  %s/s", percent(bytes, m.total), size(bytes), size(m.total), size(int64(m.rate)))
+func (m *meter) text(s progressbar.State) string {
+	bytes := m.bytes.Load()
+	rate := s.KBsPerSecond * 1024
+	text := fmt.Sprintf("%3d%%  %s of %s  %s/s", percent(bytes, m.total), size(bytes), size(m.total), size(int64(rate)))
 	if m.files > 1 {
-		s += fmt.Sprintf("  %d of %d files", m.done.Load(), m.files)
+		text += fmt.Sprintf("  %d of %d files", m.done.Load(), m.files)
 	}
-	if m.rate >= 1 && bytes < m.total {
-		left := float64(m.total-bytes) / m.rate
-		s += "  " + clock(time.Duration(min(left, 1e6)*float64(time.Second))) + " left"
+	if rate >= 1 && bytes < m.total {
+		left := float64(m.total-bytes) / rate
+		text += "  " + clock(time.Duration(min(left, 1e6)*float64(time.Second))) + " left"
 	}
-	return s
-}
-
-// bar is a bar of as much of width as the text leaves, and the text.
-func (m *meter) bar(bytes int64, width int) string {
-	text := m.text(bytes)
-	room := width - len(text) - 3
-	if room < 8 {
-		return text[:min(len(text), width)]
-	}
-	room = min(room, 40)
-	full := room * percent(bytes, m.total) / 100
-	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", room-full) + "] " + text
+	return text
 }
 
 func percent(n, of int64) int {
