@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +35,6 @@ type app struct {
 	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
 	shares   map[string]*client.Share
-	lanes    []*client.Session // further sessions of the same share, for parallel transfers
 	logins   map[string]client.Initiator
 	kerberos *krb5.Initiator
 	meter    *meter // writes to std.Err while it runs
@@ -51,7 +49,7 @@ func newApp(name string, opts options, std cli.Streams) *app {
 
 // close logs off.
 func (a *app) close() {
-	for _, s := range slices.AppendSeq(a.lanes, maps.Values(a.sessions)) {
+	for s := range maps.Values(a.sessions) {
 		s.Logoff(context.Background())
 	}
 	if a.kerberos != nil {

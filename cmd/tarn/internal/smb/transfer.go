@@ -21,8 +21,6 @@ var errChanged = errors.New("changed while it was being copied")
 // carryOut does the plan, several files at a time. Files that fail are reported and do
 // not stop the others.
 func (a *app) carryOut(ctx context.Context, p *plan) error {
-	defer a.frugal(p)()
-	a.widen(ctx, p)
 	err := a.each(ctx, p, "copy", a.copyFile)
 	if err == nil && a.opts.verify {
 		err = a.each(ctx, p, "verify", a.verifyFile)

@@ -100,7 +100,6 @@ func changeTime(info fs.FileInfo) time.Time {
 type remote struct {
 	share *client.Share
 	at    location // of "."
-	lanes lanes    // more connections, for many small files
 }
 
 func (r *remote) full(name string) string { return path.Join(r.at.path, name) }
@@ -122,7 +121,7 @@ func (r *remote) Open(name string) (source, error) {
 }
 
 func (r *remote) ReadWhole(name string, _ int64) ([]byte, fs.FileInfo, error) {
-	data, info, err := r.lanes.of(r.share).ReadFileInfo(r.full(name))
+	data, info, err := r.share.ReadFileInfo(r.full(name))
 	if errors.Is(err, client.ErrChanged) {
 		err = errChanged
 	}
@@ -136,7 +135,7 @@ func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error
 	if len(data) > r.share.Session().Info().MaxWrite {
 		return errors.ErrUnsupported
 	}
-	return r.lanes.of(r.share).WriteNewFile(r.full(name), data, 0o666, modified)
+	return r.share.WriteNewFile(r.full(name), data, 0o666, modified)
 }
 
 func (r *remote) CreatePart(name string) (sink, error) {

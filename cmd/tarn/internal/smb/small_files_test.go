@@ -5,8 +5,6 @@ package smb
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -39,33 +37,6 @@ func TestFramesOfSmallFiles(t *testing.T) {
 		frames, commands := r.take()
 		if frames > c.each*files+besides || commands[commandFlush] != c.flush || commands[commandCreate] < files {
 			t.Errorf("%v: %d frames, commands %v", c.args[:2], frames, commands)
-		}
-	}
-}
-
-// The runtime's settings are restored after a copy.
-func TestFrugalIsUndone(t *testing.T) {
-	t.Setenv("GOGC", "")
-	t.Setenv("GOMAXPROCS", "")
-	percent := debug.SetGCPercent(90)
-	defer debug.SetGCPercent(percent)
-	processors := runtime.GOMAXPROCS(2)
-	defer runtime.GOMAXPROCS(processors)
-	small, large := &job{route: route{from: &remote{}, to: &local{}}, size: 1}, &job{route: route{from: &remote{}, to: &local{}}, size: 1 << 20}
-	for _, c := range []struct {
-		jobs []*job
-		want int
-	}{{[]*job{small}, 1}, {[]*job{small, large}, 2}} {
-		undo := new(app).frugal(&plan{jobs: c.jobs})
-		if got := runtime.GOMAXPROCS(0); got != c.want {
-			t.Errorf("%d jobs: %d processors, want %d", len(c.jobs), got, c.want)
-		}
-		undo()
-		if got := runtime.GOMAXPROCS(0); got != 2 {
-			t.Errorf("%d processors afterwards", got)
-		}
-		if got := debug.SetGCPercent(90); got != 90 {
-			t.Errorf("GOGC %d afterwards", got)
 		}
 	}
 }
