@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -62,9 +61,5 @@ func (c *serverCall) tap() *refusal {
 		return nil
 	}
 	cancel()
-	st, ok := status.FromError(err)
-	if !ok {
-		st = status.New(codes.PermissionDenied, err.Error())
-	}
-	return &refusal{httpStatus: httpOK, st: st}
+	return &refusal{httpStatus: httpOK, st: refusedBy(err)}
 }

@@ -2,13 +2,11 @@ package rpc
 
 import (
 	"errors"
-	"runtime/debug"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -132,17 +130,7 @@ func (c *serverCall) handleStream(m *method) error {
 
 func (c *serverCall) callStream(m *method) (err error) {
 	defer c.recover(&err)
-	s := c.conn.srv
-	handler, impl, info := s.opts.unknown, any(nil), (*grpc.StreamServerInfo)(nil)
-	if m != nil {
-		handler, impl, info = m.stream.Handler, m.impl, m.info
-	} else {
-		info = &grpc.StreamServerInfo{FullMethod: c.shape.path, IsClientStream: true, IsServerStream: true}
-	}
-	if s.stream == nil {
-		return handler(impl, (*serverStream)(c))
-	}
-	return s.stream(impl, (*serverStream)(c), info, handler)
+	return c.conn.srv.runStream(m, c.shape.path, (*serverStream)(c))
 }
 
 // Exited is Handle's end when the handler does not return because of
@@ -162,18 +150,9 @@ func (c *serverCall) Exited() {
 	c.conn.srv.handlers.Done()
 }
 
-// recover ends a call whose handler panicked with INTERNAL, and calls the PanicHandler. The message for the
-// client does not contain the panic's value, which may be confidential.
+// recover ends a call whose handler panicked with INTERNAL.
 func (c *serverCall) recover(err *error) {
-	v := recover()
-	if v == nil {
-		return
+	if v := recover(); v != nil {
+		*err = c.conn.srv.recovered(c.shape.path, v)
 	}
-	*err = status.Error(codes.Internal, "the handler panicked")
-	stack := debug.Stack()
-	if hook := c.conn.srv.opts.onPanic; hook != nil {
-		hook(c.shape.path, v, stack)
-		return
-	}
-	logger.Errorf("the handler of %s panicked: %v\n%s", c.shape.path, v, stack)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -140,11 +139,7 @@ func (c *webCall) tap() *status.Status {
 		c.ctx = ctx
 		return nil
 	}
-	st, ok := status.FromError(err)
-	if !ok {
-		st = status.New(codes.PermissionDenied, err.Error())
-	}
-	return st
+	return refusedBy(err)
 }
 
 // unary runs a unary handler and sends its reply.
@@ -222,36 +217,18 @@ func (c *webCall) callUnary(request *webRequest) (reply any, err error) {
 
 func (c *webCall) stream() (err error) {
 	defer c.recover(&err)
-	handler, impl, info := c.srv.opts.unknown, any(nil), (*grpc.StreamServerInfo)(nil)
-	if c.method != nil {
-		handler, impl, info = c.method.stream.Handler, c.method.impl, c.method.info
-	} else {
-		info = &grpc.StreamServerInfo{FullMethod: c.path, IsClientStream: true, IsServerStream: true}
-	}
-	ss := (*webStream)(c)
-	if c.srv.stream == nil {
-		return handler(impl, ss)
-	}
-	return c.srv.stream(impl, ss, info, handler)
+	return c.srv.runStream(c.method, c.path, (*webStream)(c))
 }
 
-// recover ends a call whose handler panicked with INTERNAL, and calls the PanicHandler. http.ErrAbortHandler
-// is passed on: net/http then aborts the response.
+// recover ends a call whose handler panicked with INTERNAL. http.ErrAbortHandler is passed on: net/http then aborts the response.
 func (c *webCall) recover(err *error) {
-	v := recover()
-	switch v {
+	switch v := recover(); v {
 	case nil:
-		return
 	case http.ErrAbortHandler:
 		panic(v)
+	default:
+		*err = c.srv.recovered(c.path, v)
 	}
-	*err = status.Error(codes.Internal, "the handler panicked")
-	stack := debug.Stack()
-	if hook := c.srv.opts.onPanic; hook != nil {
-		hook(c.path, v, stack)
-		return
-	}
-	logger.Errorf("the handler of %s panicked: %v\n%s", c.path, v, stack)
 }
 
 // webAddr is a client's address in net/http's form.
