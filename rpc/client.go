@@ -222,8 +222,9 @@ func (cc *ClientConn) ResetConnectBackoff() {
 	}
 }
 
-// Close ends all connections and calls and returns when their goroutines have ended. It does not wait for a dialer of
-// [WithContextDialer] that ignores its context. A second Close returns ErrClientConnClosing.
+// Close ends all connections and calls, and returns when the connections' goroutines have ended. It does not wait for calls, nor for a dialer,
+// a handshake or a round tripper that ignores its context, so that functions of the application's that a call runs may call it. A second
+// Close returns ErrClientConnClosing.
 func (cc *ClientConn) Close() error {
 	cc.mu.Lock()
 	if cc.state == connectivity.Shutdown {

@@ -68,7 +68,8 @@ func WithProtocol(p Protocol) DialOption { return dialOption(func(o *dialOptions
 // WithRoundTripper sends the requests of a client of [WithProtocol] with rt, which then makes the
 // connections: the target must be a URL, and options for connections and transport credentials are refused
 // with [ErrProtocol]. rt must not decompress responses unless it asked for compression, follow redirects, or
-// keep a request's body after closing it. Close of the client leaves rt open.
+// keep a request's body after closing it. Close of the client leaves rt open. Neither calls nor Close wait for an rt or a response's body that
+// ignores its context; one that is not an *http.Transport or *h2http.Transport therefore runs on a goroutine of its own.
 func WithRoundTripper(rt http.RoundTripper) DialOption {
 	return dialOption(func(o *dialOptions) { o.roundTripper = rt })
 }
