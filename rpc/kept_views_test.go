@@ -1,37 +1,34 @@
 package rpc_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 )
 
-// viewing keeps a view of what it is unmarshalled from, as messages of gogo/protobuf with strings of a custom type do.
-type viewing struct{ s string }
+// viewing keeps a view of what it is unmarshalled from, as messages of gogo/protobuf with custom types do.
+type viewing struct{ b []byte }
 
-func (m *viewing) Reset()         { m.s = "" }
-func (m *viewing) String() string { return m.s }
-func (*viewing) ProtoMessage()    {}
-func (m *viewing) Unmarshal(b []byte) error {
-	m.s = unsafe.String(unsafe.SliceData(b), len(b))
-	return nil
-}
-func (m *viewing) Marshal() ([]byte, error)        { return []byte(m.s), nil }
-func (m *viewing) Size() int                       { return len(m.s) }
-func (m *viewing) MarshalTo(b []byte) (int, error) { return copy(b, m.s), nil }
+func (m *viewing) Reset()                          { m.b = nil }
+func (m *viewing) String() string                  { return string(m.b) }
+func (*viewing) ProtoMessage()                     {}
+func (m *viewing) Unmarshal(b []byte) error        { m.b = b; return nil }
+func (m *viewing) Marshal() ([]byte, error)        { return bytes.Clone(m.b), nil }
+func (m *viewing) Size() int                       { return len(m.b) }
+func (m *viewing) MarshalTo(b []byte) (int, error) { return copy(b, m.b), nil }
 
 // legacyViewing has no methods that rpc calls itself: protobuf-go calls Unmarshal.
 type legacyViewing struct{ v viewing }
 
 func (m *legacyViewing) Reset()                   { m.v.Reset() }
-func (m *legacyViewing) String() string           { return m.v.s }
+func (m *legacyViewing) String() string           { return m.v.String() }
 func (*legacyViewing) ProtoMessage()              {}
 func (m *legacyViewing) Unmarshal(b []byte) error { return m.v.Unmarshal(b) }
 func (m *legacyViewing) Marshal() ([]byte, error) { return m.v.Marshal() }
@@ -43,8 +40,8 @@ func TestKeptViews(t *testing.T) {
 		fresh func(string) any
 		text  func(any) string
 	}{
-		"gogo":   {func(s string) any { return &viewing{s} }, func(v any) string { return v.(*viewing).s }},
-		"legacy": {func(s string) any { return &legacyViewing{viewing{s}} }, func(v any) string { return v.(*legacyViewing).v.s }},
+		"gogo":   {func(s string) any { return &viewing{[]byte(s)} }, func(v any) string { return v.(*viewing).String() }},
+		"legacy": {func(s string) any { return &legacyViewing{viewing{[]byte(s)}} }, func(v any) string { return v.(*legacyViewing).String() }},
 	}
 	for kind, k := range kinds {
 		var kept []any // of the handler
@@ -54,7 +51,7 @@ func TestKeptViews(t *testing.T) {
 				return nil, err
 			}
 			kept = append(kept, in)
-			return k.fresh(strings.Clone(k.text(in))), nil
+			return k.fresh(k.text(in)), nil
 		}
 		stream := func(_ any, s grpc.ServerStream) error {
 			for {
@@ -65,7 +62,7 @@ func TestKeptViews(t *testing.T) {
 					return err
 				}
 				kept = append(kept, in)
-				if err := s.SendMsg(k.fresh(strings.Clone(k.text(in)))); err != nil {
+				if err := s.SendMsg(k.fresh(k.text(in))); err != nil {
 					return err
 				}
 			}
