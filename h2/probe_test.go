@@ -49,6 +49,7 @@ func TestProbeResets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, c, _ := rawClient(t, Config{ProbeResets: Permit}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: limit})
+			awaitHeard(t, c) // SETTINGS, too: what comes later is the answer
 			for range limit {
 				giveUp(t, c)
 			}
@@ -82,6 +83,7 @@ func TestProbeResets(t *testing.T) {
 func TestProbeResetsSpared(t *testing.T) {
 	const limit = 5
 	r, c, _ := rawClient(t, Config{ProbeResets: Permit}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: limit})
+	awaitHeard(t, c)
 	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
 	if err != nil {
 		t.Fatal(err)
