@@ -293,7 +293,7 @@ func TestPlacesOfMisuse(t *testing.T) {
 		defer func() { _ = recover() }()
 		b := pool.Get(10)
 		b.Free()
-		b.Free() //tarn:allow use the second Free is what is tested
+		b.Free()
 	}()
 	p := Take(pool).Pools[0]
 	if p.Misused != 1 || len(p.Misuses) != 2 {

@@ -88,7 +88,7 @@ func TestRecoveredMisuseFails(t *testing.T) {
 		defer func() { _ = recover() }()
 		b := leakHere(p)
 		b.Free()
-		b.Free() //tarn:allow use the second Free is what is tested
+		b.Free()
 	}()
 	if failures := r.end(); !strings.Contains(failures, "double free") || !strings.Contains(failures, "leakHere") {
 		t.Errorf("a recovered double free gives %q", failures)

@@ -114,7 +114,8 @@ func (f *flow) everyExit(holds func(exit) bool) bool {
 func (e exit) gone(r *ref) (done, kept bool) {
 	for _, b := range e.args {
 		if b.has(r) && !b.part {
-			return true, false // returned
+			// Returned. A struct that comes back may be the one that its caller still has, to be used by either name.
+			return r.kind != composite, false
 		}
 	}
 	l, ok := e.s.lives[r]
@@ -427,7 +428,7 @@ func (f *flow) returned(e exit, i int) status {
 			return unknown
 		}
 		switch {
-		case l.st == held, l.st == foreign && r.param >= 0 && f.kinds.kindOf(f.fn.Params[r.param].Type()) != untracked:
+		case l.st == held, l.st == foreign && r.param >= 0 && r.kind != composite && f.kinds.kindOf(f.fn.Params[r.param].Type()) != untracked:
 			st = held
 		case l.st == lent && l.by == whenTestEnds && len(b.refs) == 1:
 			return lent

@@ -52,10 +52,10 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		switch {
 		case len(b.views) > 0 && !isBytes(instr.Type()) && instr.High != nil && isZero(instr.High):
 			// vecs[:0] holds none of them.
-		case len(b.views) > 0:
+		case len(b.views) > 0 && !f.kinds.elements(instr.Type()):
 			s.vals[slot{instr, -1}] = binding{views: b.views}
-		case len(b.refs) > 0 && f.kinds.elements(instr.Type()):
-			s.vals[slot{instr, -1}] = b
+		case !b.empty() && f.kinds.elements(instr.Type()):
+			s.vals[slot{instr, -1}] = b // references, and perhaps their bytes beside them
 		case len(b.refs) > 0:
 			f.escapePointer(s, instr.X)
 		}

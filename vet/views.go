@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -132,7 +133,7 @@ func (f *flow) keep(s *state, b binding, to custody) {
 
 // unkeep records that a place was overwritten, and with it a view stored there.
 func (f *flow) unkeep(s *state, p place) {
-	f.release(s, func(c custody) bool { return c.by == memory && c.at == p })
+	f.release(s, func(c custody) bool { return c.by == memory && c.at.within(p) })
 }
 
 // synchronized records that another goroutine may have caught up: it may have finished with what it was
@@ -245,11 +246,28 @@ func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
 	}
 }
 
+// beside reports whether a struct has r in one field and the place at in another: its owner frees the one and drops the
+// other.
+func (s *state) beside(r *ref, at place) bool {
+	i := strings.LastIndexByte(at.path, '.')
+	if i < 0 {
+		return false
+	}
+	owner := place{at.root, at.path[:i]}
+	for p, b := range s.places {
+		if p != at && b.has(r) && p.path != owner.path && p.within(owner) && !strings.ContainsAny(p.path[i:], "*[") {
+			return true
+		}
+	}
+	return false
+}
+
 // keepIn records views that were stored in memory. Memory that only this function reaches leads to them; other
 // memory keeps them.
 func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
 	switch at.root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
+		b.views = slices.DeleteFunc(slices.Clone(b.views), func(v view) bool { return s.beside(v.of, at) })
 		f.keep(s, b, custody{by: memory, pos: pos, in: in, at: at})
 	case nil:
 	case *ssa.Alloc:

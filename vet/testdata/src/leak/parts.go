@@ -52,3 +52,20 @@ func sentHalves(p *tarn.Pool, to chan halves) {
 		to <- h
 	}
 }
+
+// The bytes beside it do not hide a reference.
+func besideItsBytes(p *tarn.Pool, ok bool) []withBytes {
+	b := p.Get(10) // want `leak: b from p\.Get is not freed on the path that returns at line \d+ \(where the condition at line \d+ is false\)`
+	list := []withBytes{{b, b.Bytes()}}
+	if !ok {
+		return nil
+	}
+	return list
+}
+
+func (w *withBytes) free() { w.b.Free() }
+
+type withBytes struct {
+	b tarn.Buffer
+	v []byte
+}
