@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarn-go/tarn/h2/internal/hpack"
 	"github.com/tarn-go/tarn/h2/internal/poller"
 )
 
@@ -53,7 +54,7 @@ type Conn struct {
 	nfree    int32     // spare streams
 	shutdown *shutdown // nil: Shutdown has not been called
 	err      error     // why the connection ended
-	enc      encoder
+	enc      hpack.Encoder
 	send     sender
 	recv     receiving
 	limiter  limiter

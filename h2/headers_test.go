@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/tarn-go/tarn"
+	h2hpack "github.com/tarn-go/tarn/h2/internal/hpack"
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -144,7 +146,7 @@ func TestLongHeaderBlock(t *testing.T) {
 // longer entry empties. What is longer than a block may be, or cannot be decoded, costs the connection.
 func TestLongHeaderField(t *testing.T) {
 	n, v := strings.Repeat("n", 40_000), strings.Repeat("v", 40_000)
-	coded := hpack.AppendHuffmanString(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, 62_500), strings.Repeat("&", 62_500))
+	coded := hpack.AppendHuffmanString(appendLength([]byte{0x40, 1, 'x'}, 0x80, 62_500), strings.Repeat("&", 62_500))
 	cfg := Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 1 << 30}}
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		for name, field := range map[string][]byte{
@@ -177,7 +179,7 @@ func TestLongHeaderField(t *testing.T) {
 					r.request(1, End)
 					take()
 					bounded(t, s, 5, 1<<20, func() {
-						r.sendBlock(3, append(append(bytes.Clone(r.block(rawRequest...)), field...), enteredField("x-last", "entered")...), size)
+						r.sendBlock(3, append(append(bytes.Clone(r.block(rawRequest...)), field...), longField(0x40, "x-last", "entered")...), size)
 						r.wantReset(3, EnhanceYourCalm)
 					})
 					// The last entry, and the one before, which is gone if the long field was to be entered.
@@ -219,7 +221,7 @@ func TestLongHeaderField(t *testing.T) {
 // TestLongFieldThatFitsTheTable: a field whose code is much longer than what MaxHeaderList permits, and that fits the table decoded,
 // is entered in it. The longest Huffman code, that of a line break, has 30 bits. One that does not fit empties the table.
 func TestLongFieldThatFitsTheTable(t *testing.T) {
-	const fits = tableSize - entryCost - len("x")
+	const fits = h2hpack.TableSize - h2hpack.EntryCost - len("x")
 	for _, c := range []struct {
 		name   string
 		length int // of the value, decoded
@@ -228,20 +230,20 @@ func TestLongFieldThatFitsTheTable(t *testing.T) {
 	}{
 		{"the longest that fits", fits, []byte{0xbe}, 0xbf},
 		{"the shortest that does not", fits + 1, nil, 0xbe},
-		{"longer than what is gathered", minGathered, nil, 0xbe},
+		{"longer than what is gathered", h2hpack.MinPart, nil, 0xbe},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			coded := (30*c.length + 7) / 8
-			field := hpack.AppendHuffmanString(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, uint64(coded)), strings.Repeat("\n", c.length))
-			if n := len(field) - len(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, uint64(coded))); n != coded {
+			field := hpack.AppendHuffmanString(appendLength([]byte{0x40, 1, 'x'}, 0x80, coded), strings.Repeat("\n", c.length))
+			if n := len(field) - len(appendLength([]byte{0x40, 1, 'x'}, 0x80, coded)); n != coded {
 				t.Fatalf("coded in %d bytes, not %d", n, coded)
 			}
 			for _, block := range [][]byte{
-				append(bytes.Clone(field), longField(0x00, "x", strings.Repeat("v", minGathered))...),
-				append(longField(0x00, "x", strings.Repeat("v", minGathered)), field...),
+				append(bytes.Clone(field), longField(0x00, "x", strings.Repeat("v", h2hpack.MinPart))...),
+				append(longField(0x00, "x", strings.Repeat("v", h2hpack.MinPart)), field...),
 			} {
 				r, s, _ := rawServer(t, Config{MaxHeaderList: 1, Limits: Limits{Continuations: 1 << 30}}, nil)
-				r.sendBlock(1, enteredField("x-first", "1"), 16384)
+				r.sendBlock(1, longField(0x40, "x-first", "1"), 16384)
 				r.wantReset(1, EnhanceYourCalm)
 				r.sendBlock(3, block, 1013)
 				r.wantReset(3, EnhanceYourCalm)
@@ -256,63 +258,19 @@ func TestLongFieldThatFitsTheTable(t *testing.T) {
 	}
 }
 
-// TestSkipFieldAnywhere: at whichever byte a fragment ends within a literal, the fields after it are decoded, and the table has the right entries.
-func TestSkipFieldAnywhere(t *testing.T) {
-	n, v := strings.Repeat("n", 300), strings.Repeat("v", 300)
-	for name, c := range map[string]struct {
-		field []byte
-		index int // bytes of the first byte and the index, which have always come
-	}{
-		"not entered":              {longField(0x00, n, v), 1},
-		"sensitive":                {longField(0x10, n, v), 1},
-		"entered":                  {longField(0x40, n, v), 1},
-		"with an indexed name":     {longString([]byte{0x0f, 0x10}, v), 2},
-		"the name of an entry":     {longString([]byte{0x0f, 0x2f}, v), 2},
-		"entered, an indexed name": {longString([]byte{0x7e}, v), 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for cut := c.index; cut < len(c.field); cut++ {
-				var d decoder
-				d.init(1<<20, "")
-				var h Header
-				if bad := d.decode(enteredField("x-before", "1"), &h); bad != nil {
-					t.Fatal(bad)
-				}
-				d.startLong(&h)
-				rest, bad := d.decodeLong(c.field[:cut])
-				if bad != nil || len(rest) != cut {
-					t.Fatalf("cut at %d: %d bytes are left, %+v", cut, len(rest), bad)
-				}
-				part, skip, bad := d.skipField(rest)
-				if bad != nil || skip > len(c.field)-cut {
-					t.Fatalf("cut at %d: %d bytes to be skipped, %+v", cut, skip, bad)
-				}
-				part = append(append(part, c.field[cut+skip:]...), enteredField("x-after", "2")...)
-				if bad := d.endLong(part); bad == nil || bad.conn || !bad.tooLong {
-					t.Fatalf("cut at %d: %+v", cut, bad)
-				}
-				want := []entry{{"x-before", "1"}, {"x-after", "2"}}
-				if c.field[0]&0x40 != 0 { // taken to be longer than the table
-					want = want[1:]
-				}
-				if got, _ := d.table.last(len(d.table.entries)); !slices.Equal(got, want) {
-					t.Fatalf("cut at %d: the table has %v, not %v", cut, got, want)
-				}
-				if bad := d.decode([]byte{0xbe}, &h); bad != nil || len(h.Fields)+len(h.Extra) != 1 {
-					t.Fatalf("cut at %d: then %+v, %+v", cut, h, bad)
-				}
-			}
-		})
-	}
-}
-
 // longField is a literal with a new name, not Huffman-coded; first says of which kind.
 func longField(first byte, name, value string) []byte {
 	return longString(longString([]byte{first}, name), value)
 }
 
-func longString(b []byte, s string) []byte {
-	return append(appendInt(b, 0x00, 7, uint64(len(s))), s...)
+func longString(b []byte, s string) []byte { return append(appendLength(b, 0, len(s)), s...) }
+
+// appendLength appends the length of a string; huffman is 0x80 if it is Huffman-coded (RFC 7541 section 5.2).
+func appendLength(b []byte, huffman byte, n int) []byte {
+	if n < 0x7f {
+		return append(b, huffman|byte(n))
+	}
+	return binary.AppendUvarint(append(b, huffman|0x7f), uint64(n-0x7f))
 }
 
 func TestManyFields(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -60,7 +59,7 @@ func (c *Conn) work() {
 	if err == errIdle {
 		c.in.r.Release()
 		until := c.in.until
-		c.packed, c.in = c.in.dec.table.pack(), nil
+		c.packed, c.in = c.in.dec.Pack(), nil
 		if !c.pollIdle(until) {
 			go c.waitIdle()
 		}
@@ -191,12 +190,5 @@ func (c *Conn) dropIdle() {
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.dropWriter()
 	c.send.w, c.send.out, c.send.spare, c.send.run, c.send.ready = nil, nil, nil, nil, nil
-	c.enc.dropIdle()
-}
-
-// dropIdle keeps what the peer's table holds, and nothing that can be encoded
-// again.
-func (e *encoder) dropIdle() {
-	e.table = slices.Clone(e.table)
-	e.recall = nil
+	c.enc.DropIdle()
 }

@@ -41,7 +41,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	m.counters.conns.Add(1)
 	c.events, _ = h.(ConnHandler)
 	c.batch, _ = h.(BatchHandler)
-	c.enc.init()
+	c.enc.Init()
 	c.send.init()
 	c.recv.init(c.cfg)
 	c.limiter.init(&c.cfg.Limits)

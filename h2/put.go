@@ -10,7 +10,7 @@ import (
 // peer's frames, CONTINUATION. c.mu is held.
 func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
 	c.limiter.wrote()
-	p := c.enc.encode(b, fields)
+	p := c.enc.Encode(b, fields)
 	f := frame{typ: frameHeaders, id: s.id}
 	if e == End {
 		f.flags = flagEndStream

@@ -8,14 +8,16 @@ import (
 	"net"
 	"time"
 
+	"github.com/tarn-go/tarn/h2/internal/hpack"
 	"github.com/tarn-go/tarn/wire"
 )
 
 // reading is what belongs to Run alone.
 type reading struct {
 	r    *wire.Reader
-	dec  decoder
+	dec  hpack.Decoder
 	frag []byte // a header block that takes several frames
+	self bool   // the stream of the HEADERS depends on itself
 	busy bool   // recv.handling may be set
 	hdr  Header // what is handed to OnHeaders
 
@@ -36,11 +38,11 @@ func (c *Conn) makeReader() {
 	c.in = &reading{r: wire.NewReader(c.nc, c.cfg.Pool)}
 	c.in.r.SetSizes(wire.IdleWait, c.cfg.MaxRead)
 	c.in.lander, _ = c.h.(Lander)
-	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
-	c.in.dec.maxFields, c.in.dec.blanks = c.cfg.Limits.Fields, blanksRefused
+	limits := hpack.Limits{List: c.cfg.MaxHeaderList, Fields: c.cfg.Limits.Fields}
 	if c.side == client || c.cfg.FieldBlanks == Permit {
-		c.in.dec.blanks = blanksKept
+		limits.Blanks = hpack.BlanksKept
 	}
+	c.in.dec.Init(limits, c.packed)
 	c.packed = ""
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strconv"
 	"time"
+
+	"github.com/tarn-go/tarn/h2/internal/hpack"
 )
 
 // onHeaders reads a header list with all its frames and delivers it.
@@ -15,8 +17,8 @@ func (c *Conn) onHeaders(f frame) error {
 	if err != nil {
 		return err
 	}
-	if bad != nil && bad.conn {
-		return c.fault(CompressionError, bad.reason)
+	if bad != nil && bad.Conn {
+		return c.fault(CompressionError, bad.Reason)
 	}
 	return c.deliverHeaders(f, bad)
 }
@@ -29,10 +31,8 @@ const peekBlock = 32 << 10
 // before the connection, not the stream alone, is ended.
 const longFactor = 8
 
-// minGathered is how many bytes of a header block are gathered at least. The longest Huffman code has 30 bits, so n bytes of a string
-// decode to at least 8n/30: a field of which more are gathered is larger than the table (tableSize), and skipField need not decode it to
-// know that entering it empties the table.
-const minGathered = 16 << 10
+// maxKeptBlock is how many bytes the buffer in which a header block is gathered may have and be kept.
+const maxKeptBlock = 16 << 10
 
 const lateHeaders = "a header list took longer than HeaderTimeout"
 
@@ -40,7 +40,7 @@ var errLateHeaders = &ConnError{Code: EnhanceYourCalm, Fault: Peer, Reason: late
 
 // readBlock reads the header block that f starts and decodes it. The error ends the
 // connection; bad is what is wrong with the list.
-func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
+func (c *Conn) readBlock(f frame) (bad *hpack.Malformed, err error) {
 	if d := c.cfg.HeaderTimeout; d > 0 && (!f.has(flagEndHeaders) || c.in.r.Buffered() < f.length) {
 		timer := time.AfterFunc(d, func() { c.abort(EnhanceYourCalm, lateHeaders, errLateHeaders) })
 		defer timer.Stop()
@@ -53,14 +53,14 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 		if p, err = c.strip(f, p); err != nil {
 			return nil, err
 		}
-		bad = c.in.dec.decode(p, &c.in.hdr)
+		bad = c.in.dec.Decode(p, &c.in.hdr)
 		c.in.hdr.Length = len(p)
 		_, err = c.in.r.Discard(f.length)
 		return bad, err
 	}
-	b := blockReader{limit: max(2*c.cfg.MaxHeaderList+1<<10, minGathered)}
+	b := blockReader{limit: max(2*c.cfg.MaxHeaderList+1<<10, hpack.MinPart)}
 	defer func() {
-		if cap(c.in.frag) > keepBlock {
+		if cap(c.in.frag) > maxKeptBlock {
 			c.in.frag = nil
 		}
 	}()
@@ -99,11 +99,11 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 	}
 	switch {
 	case b.skip > 0:
-		bad = &badHeader{conn: true, reason: badString}
+		bad = &hpack.Malformed{Conn: true, Reason: "a header block that ends within a field"}
 	case b.long:
-		bad = c.in.dec.endLong(c.in.frag)
+		bad = c.in.dec.EndLong(c.in.frag)
 	default:
-		bad = c.in.dec.decode(c.in.frag, &c.in.hdr)
+		bad = c.in.dec.Decode(c.in.frag, &c.in.hdr)
 	}
 	c.in.hdr.Length = b.total
 	return bad, nil
@@ -152,15 +152,15 @@ func (c *Conn) readFragment(b *blockReader, n int) error {
 		}
 		if !b.long {
 			b.long = true
-			c.in.dec.startLong(&c.in.hdr)
+			c.in.dec.StartLong(&c.in.hdr)
 		}
-		rest, bad := c.in.dec.decodeLong(c.in.frag)
+		rest, bad := c.in.dec.DecodeLong(c.in.frag)
 		if bad != nil {
-			return c.fault(CompressionError, bad.reason)
+			return c.fault(CompressionError, bad.Reason)
 		}
 		if len(rest) > b.limit {
-			if rest, b.skip, bad = c.in.dec.skipField(rest); bad != nil {
-				return c.fault(CompressionError, bad.reason)
+			if rest, b.skip, bad = c.in.dec.SkipField(rest); bad != nil {
+				return c.fault(CompressionError, bad.Reason)
 			}
 		}
 		c.in.frag = c.in.frag[:copy(c.in.frag, rest)]
@@ -188,7 +188,7 @@ func (c *Conn) readPrefix(f *frame) (pad int, err error) {
 	if f.has(flagPadded) {
 		pad, p = int(p[0]), p[1:]
 	}
-	c.in.dec.selfDependent = f.has(flagPriority) && binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
+	c.in.self = f.has(flagPriority) && binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
 	if _, err := c.in.r.Discard(n); err != nil {
 		return 0, err
 	}
@@ -207,13 +207,13 @@ func (c *Conn) strip(f frame, p []byte) ([]byte, error) {
 		}
 		pad, p = int(p[0]), p[1:]
 	}
-	c.in.dec.selfDependent = false
+	c.in.self = false
 	if f.has(flagPriority) {
 		if len(p) < 5 {
 			return nil, c.fault(FrameSizeError, "HEADERS without its priority")
 		}
 		// The block is decoded nevertheless: all streams share the table.
-		c.in.dec.selfDependent = binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
+		c.in.self = binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
 		p = p[5:]
 	}
 	if pad > len(p) {
@@ -224,9 +224,9 @@ func (c *Conn) strip(f frame, p []byte) ([]byte, error) {
 
 // deliverHeaders finds or makes the stream that the list in c.in.hdr is for. bad
 // is what is wrong with the list alone.
-func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
-	if bad != nil && bad.tooLong && c.cfg.LongHeaders == DeliverLong && c.side == server {
-		c.in.truncate()
+func (c *Conn) deliverHeaders(f frame, bad *hpack.Malformed) error {
+	if bad != nil && bad.TooLong && c.cfg.LongHeaders == DeliverLong && c.side == server {
+		c.in.dec.Truncate()
 	}
 	c.lock()
 	c.pings.probed = false
@@ -251,7 +251,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 	if c.side == client && c.in.hdr.Status/100 == 1 { // informational: RFC 9113 section 8.1
 		inform, handled := c.h.(InformationalHandler)
 		tell := handled && !s.is(released)
-		s.informed += c.in.dec.size
+		s.informed += c.in.dec.Size()
 		tooMany := !handled && s.informed > c.cfg.MaxHeaderList
 		c.mu.Unlock()
 		if tooMany {
@@ -263,7 +263,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		return nil
 	}
 	s.gotHeaders = true
-	c.countHeaders(s, c.in.dec.size)
+	c.countHeaders(s, c.in.dec.Size())
 	e := f.ending()
 	if e == End {
 		c.peerEnded(s)
@@ -279,7 +279,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 // accept opens the stream of a request, or says what is wrong with HEADERS on a
 // stream that is not there. Both results nil: the frame is to be ignored.
 // c.mu is held.
-func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
+func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 	if c.side == client || f.id <= c.lastID {
 		if c.side == client && f.id >= c.nextID {
 			return nil, c.fault(ProtocolError, "HEADERS on an idle stream")
@@ -297,7 +297,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	}
 	c.lastID = f.id
 	early, updated := c.takeEarlyPriority(f.id)
-	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.full() {
+	if (bad == nil || bad.TooLong && c.cfg.LongHeaders == DeliverLong) && c.full() {
 		// RFC 9113 section 5.1.2: the sender may try again. The peer is within its
 		// rights when handlers of streams that have ended take the room, and before it
 		// has acknowledged the limit.
@@ -307,7 +307,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		}
 		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}
 	}
-	if !c.headersFit(0, c.in.dec.size) {
+	if !c.headersFit(0, c.in.dec.Size()) {
 		return nil, &StreamError{Code: RefusedStream, Fault: Local, Reason: "too much memory in header lists"}
 	}
 	if c.queued() >= refuseAbove {
@@ -328,22 +328,22 @@ func (c *Conn) full() bool {
 }
 
 // checkHeaders checks a list against the state of its stream. c.mu is held.
-func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
+func (c *Conn) checkHeaders(s *Stream, f frame, bad *hpack.Malformed) error {
 	h := &c.in.hdr
-	self := c.in.dec.selfDependent
+	self := c.in.self
 	reason := ""
 	trailers := s.gotHeaders
 	switch {
 	case s.peerDone():
 		return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "HEADERS after the end"}
-	case bad != nil && bad.tooLong && c.cfg.LongHeaders == DeliverLong && c.side == server && !trailers && h.Method != "":
+	case bad != nil && bad.TooLong && c.cfg.LongHeaders == DeliverLong && c.side == server && !trailers && h.Method != "":
 		h.Truncated = true // malformed or not: the handler is to answer 431
 		return nil
-	case bad != nil && bad.tooLong:
+	case bad != nil && bad.TooLong:
 		return &StreamError{Code: EnhanceYourCalm, Fault: Peer, Reason: "a header list beyond the limit"}
 	case bad != nil:
-		reason = bad.reason
-	case !c.headersFit(s.headers, c.in.dec.size):
+		reason = bad.Reason
+	case !c.headersFit(s.headers, c.in.dec.Size()):
 		return &StreamError{Code: EnhanceYourCalm, Fault: Local, Reason: "too much memory in header lists"}
 	case self:
 		reason = "a stream that depends on itself"
@@ -364,15 +364,14 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		reason = "status 101, which HTTP/2 does not have"
 	}
 	if reason == "" && !trailers {
-		m := c.in.dec.framing
-		m.add(h.Extra)
+		m := c.in.dec.Framing()
 		switch {
-		case m.lengths > 1 && m.differ:
+		case m.Lengths > 1 && m.Differ:
 			reason = "content-length twice, with different values"
-		case m.hosts > 1 && c.side == server:
+		case m.Hosts > 1 && c.side == server:
 			reason = "host twice"
-		case m.lengths > 0 && h.Status != 304 && (c.side == server || h.Status/100 != 1): // RFC 9110 section 8.6: a 1xx has no content
-			length, err := strconv.ParseUint(m.length, 10, 62)
+		case m.Lengths > 0 && h.Status != 304 && (c.side == server || h.Status/100 != 1): // RFC 9110 section 8.6: a 1xx has no content
+			length, err := strconv.ParseUint(m.Length, 10, 62)
 			if err != nil {
 				reason = "content-length that is no number"
 			} else if s.length = int64(length); length > 0 && f.has(flagEndStream) && c.side == server {
@@ -387,13 +386,6 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: reason}
 	}
 	return nil
-}
-
-// truncate drops the fields of a list that is too long, of which DeliverLong delivers the pseudo-fields.
-func (in *reading) truncate() {
-	h := &in.hdr
-	h.Fields, h.Extra, h.Memo = nil, nil, nil // Memo would be another list's
-	in.dec.size = len(h.Method) + len(h.Scheme) + len(h.Path) + len(h.Authority) + len(h.Protocol) + 4*entryCost
 }
 
 // uncountedHeaders is how much of a stream's header lists does not count for Limits.AllHeaderMemory, in bytes: what a stream
@@ -421,27 +413,4 @@ func (c *Conn) countHeaders(s *Stream, n int) {
 // peerEnded notes that the peer has ended its side of s. c.mu is held.
 func (c *Conn) peerEnded(s *Stream) {
 	c.advance(s, recvEnd, nil)
-}
-
-// framing is what a header list says of the message's length and host.
-type framing struct {
-	length  string // the first content-length
-	lengths int    // how many there are
-	differ  bool   // and whether they differ
-	hosts   int
-}
-
-// add looks for the fields that may not differ or be repeated.
-func (m *framing) add(fields []Field) {
-	for i := range fields {
-		switch f := &fields[i]; f.Name {
-		case "host":
-			m.hosts++
-		case "content-length":
-			if m.lengths++; m.lengths == 1 {
-				m.length = f.Value
-			}
-			m.differ = m.differ || f.Value != m.length
-		}
-	}
 }

@@ -120,7 +120,7 @@ func (c *Conn) limitStreams(n int) int {
 func (c *Conn) setting(id settingID, v uint32) error {
 	switch id {
 	case setHeaderTable:
-		c.enc.setLimit(int(min(v, tableSize)))
+		c.enc.SetLimit(v)
 	case setEnablePush:
 		if v > 1 || v == 1 && c.side == client {
 			return c.fault(ProtocolError, "ENABLE_PUSH of an impossible value")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/h2/internal/hpack"
 )
 
 // blocked opens a stream whose writing is then blocked: the peer's window is used up.
@@ -303,7 +305,7 @@ func TestInformational(t *testing.T) {
 // header list may be.
 func TestInformationalBounded(t *testing.T) {
 	const limit = 4 << 10
-	size := len(":status") + len("103") + entryCost
+	size := len(":status") + len("103") + hpack.EntryCost
 	for _, n := range []int{limit / size, limit/size + 1} {
 		r, c, _ := rawClient(t, Config{MaxHeaderList: limit})
 		k := newCall()

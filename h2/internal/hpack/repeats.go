@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 import "hash/maphash"
 

@@ -1,11 +1,20 @@
-package h2
+package hpack
 
-import "golang.org/x/net/http2/hpack"
+import (
+	"slices"
+
+	"golang.org/x/net/http2/hpack"
+)
 
 const (
-	tableSize    = 4096 // RFC 9113 section 6.5.2, what this side makes use of
-	entryCost    = 32   // RFC 7541 section 4.1
-	maxBlocks    = 32   // blocks remembered as bytes by one connection
+	// TableSize is that of a table, in bytes, where the peer permits as much. It is the initial one (RFC 9113 section 6.5.2).
+	TableSize = 4096
+	// EntryCost is what an entry of a table, and a field of a list, takes beside its name and value, in bytes (RFC 7541 section 4.1).
+	EntryCost = 32
+)
+
+const (
+	maxBlocks    = 32 // blocks remembered as bytes by one connection
 	staticFields = 61
 	keepBlock    = 16 << 10 // a header block buffer larger than this is dropped after use
 	// longLiteral is the length in bytes beyond which a value is Huffman-coded where that is shorter: peers bound the bytes
@@ -13,14 +22,14 @@ const (
 	longLiteral = 16 << 10
 )
 
-// encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
+// Encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
 // dynamic table while that has room, and nothing is ever evicted, so that a block
 // once seen is a few index bytes, the same each time. A field beside a Block is
 // literal, except that its name is indexed, until it comes twice with no other value of
 // that name between: then it is indexed, too (see repeats). Its tables are short, so they are
-// searched, which costs an idle connection less memory than maps. Guarded by
-// Conn.mu.
-type encoder struct {
+// searched, which costs an idle connection less memory than maps. It is used by one
+// goroutine at a time.
+type Encoder struct {
 	table   []entry // what the peer's table holds, the oldest first
 	size    int     // its cost
 	limit   int     // and bound
@@ -32,7 +41,7 @@ type encoder struct {
 type recall struct {
 	blocks   []blockBytes
 	next     int    // the one to be replaced next
-	nextLead int    // as decoder.nextLead
+	nextLead int    // as Decoder.nextLead
 	buf      []byte // the block being encoded
 	repeats
 }
@@ -47,14 +56,15 @@ type blockBytes struct {
 	n     int
 }
 
-func (e *encoder) init() { e.limit = tableSize }
+// Init makes an Encoder ready.
+func (e *Encoder) Init() { e.limit = TableSize }
 
-func (e *encoder) clear() { e.table, e.size, e.recall = nil, 0, nil }
+func (e *Encoder) clear() { e.table, e.size, e.recall = nil, 0, nil }
 
-// setLimit applies the peer's HEADER_TABLE_SIZE: for a smaller table the encoder starts again with an empty
+// SetLimit applies the peer's SETTINGS_HEADER_TABLE_SIZE, of which at most TableSize is used. For a smaller table the encoder starts again with an empty
 // one, which it announces by a size update to zero first.
-func (e *encoder) setLimit(n int) {
-	n = min(n, tableSize)
+func (e *Encoder) SetLimit(size uint32) {
+	n := int(min(size, TableSize))
 	if n == e.limit {
 		return
 	}
@@ -63,9 +73,15 @@ func (e *encoder) setLimit(n int) {
 	e.resize = true
 }
 
-// encode returns b followed by fields as a header block, valid until the next
+// DropIdle keeps what the peer's table holds, and nothing that can be encoded again.
+func (e *Encoder) DropIdle() {
+	e.table = slices.Clone(e.table)
+	e.recall = nil
+}
+
+// Encode returns b followed by fields as a header block, valid until the next
 // call.
-func (e *encoder) encode(b *Block, fields []Field) []byte {
+func (e *Encoder) Encode(b *Block, fields []Field) []byte {
 	if e.recall == nil {
 		e.recall = new(recall)
 	}
@@ -89,7 +105,7 @@ func (e *encoder) encode(b *Block, fields []Field) []byte {
 
 // block encodes b, indexing what it can, and remembers the bytes if they will be
 // the same next time.
-func (e *encoder) block(b *Block) {
+func (e *Encoder) block(b *Block) {
 	at := -1
 	for i := range e.blocks {
 		k := &e.blocks[i]
@@ -101,7 +117,7 @@ func (e *encoder) block(b *Block) {
 			break
 		}
 		e.buf = append(e.buf, k.b...)
-		if i >= leadingBlocks { // as in decoder.decode
+		if i >= leadingBlocks { // as in Decoder.Decode
 			e.blocks[i], e.blocks[e.nextLead] = e.blocks[e.nextLead], e.blocks[i]
 			e.nextLead = (e.nextLead + 1) % leadingBlocks
 		}
@@ -124,7 +140,7 @@ func (e *encoder) block(b *Block) {
 	e.blocks[at] = blockBytes{b, append([]byte(nil), e.buf[start:]...), before}
 }
 
-func (e *encoder) indexed(f *Field) {
+func (e *Encoder) indexed(f *Field) {
 	if f.Sensitive || shortCredential(f) {
 		e.literal(f)
 	} else if i, ok := staticField[Field{Name: f.Name, Value: f.Value}]; ok {
@@ -139,7 +155,7 @@ func (e *encoder) indexed(f *Field) {
 }
 
 // find returns which entry is f, or -1 and how many have its name.
-func (e *encoder) find(f *Field) (entry, values int) {
+func (e *Encoder) find(f *Field) (entry, values int) {
 	for i := range e.table {
 		if e.table[i].name != f.Name {
 			continue
@@ -152,15 +168,15 @@ func (e *encoder) find(f *Field) (entry, values int) {
 	return -1, values
 }
 
-func (e *encoder) fits(f *Field) bool {
-	return e.size+len(f.Name)+len(f.Value)+entryCost <= e.limit
+func (e *Encoder) fits(f *Field) bool {
+	return e.size+len(f.Name)+len(f.Value)+EntryCost <= e.limit
 }
 
 // index turns an entry's number into the index it has now.
-func (e *encoder) index(entry int) uint64 { return uint64(staticFields + len(e.table) - entry) }
+func (e *Encoder) index(entry int) uint64 { return uint64(staticFields + len(e.table) - entry) }
 
 // insert sends f as a literal that the peer puts in its table.
-func (e *encoder) insert(f *Field) {
+func (e *Encoder) insert(f *Field) {
 	i := e.nameIndex(f.Name)
 	e.buf = appendInt(e.buf, 0x40, 6, i)
 	if i == 0 {
@@ -168,13 +184,13 @@ func (e *encoder) insert(f *Field) {
 	}
 	e.buf = appendString(e.buf, f.Value)
 	e.table = append(e.table, entry{f.Name, f.Value})
-	e.size += len(f.Name) + len(f.Value) + entryCost
+	e.size += len(f.Name) + len(f.Value) + EntryCost
 }
 
 // field sends f by index if the peer's table has it, or as a literal. A literal that repeats the last one of
 // its name is put in the table, as is a name seen for the first time, with this value, while half of the table
 // is free and has fewer than maxValues entries of the name.
-func (e *encoder) field(f *Field) {
+func (e *Encoder) field(f *Field) {
 	if f.Sensitive || !mayRepeat(f) {
 		e.literal(f)
 		return
@@ -205,7 +221,7 @@ func (e *encoder) field(f *Field) {
 }
 
 // literal sends f without touching the table, and never indexed where no intermediary may enter it in its own.
-func (e *encoder) literal(f *Field) {
+func (e *Encoder) literal(f *Field) {
 	i := e.nameIndex(f.Name)
 	first := byte(0)
 	if f.Sensitive || shortCredential(f) {
@@ -223,7 +239,7 @@ func (e *encoder) literal(f *Field) {
 	e.buf = append(e.buf, f.Value...) // as it is: it may not be seen again
 }
 
-func (e *encoder) nameIndex(name string) uint64 {
+func (e *Encoder) nameIndex(name string) uint64 {
 	if i, ok := staticName[name]; ok {
 		return uint64(i)
 	}

@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 import (
 	"bytes"
@@ -30,9 +30,9 @@ func decodeAll(t testing.TB, d *hpack.Decoder, block []byte) []Field {
 func TestEncoder(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for round := range 20 {
-		var e encoder
-		e.init()
-		d := hpack.NewDecoder(tableSize, nil)
+		var e Encoder
+		e.Init()
+		d := hpack.NewDecoder(TableSize, nil)
 		var blocks []*Block
 		for i := range 40 {
 			blocks = append(blocks, NewBlock(Field{Name: ":method", Value: "POST"}, Field{Name: ":path", Value: fmt.Sprintf("/%d/%s", i, strings.Repeat("x", rnd.IntN(100)))},
@@ -41,15 +41,15 @@ func TestEncoder(t *testing.T) {
 		for i := range 400 {
 			if i%150 == 149 {
 				n := rnd.IntN(6000)
-				e.setLimit(n)
-				d.SetAllowedMaxDynamicTableSize(uint32(tableSize))
+				e.SetLimit(uint32(n))
+				d.SetAllowedMaxDynamicTableSize(uint32(TableSize))
 			}
 			b := blocks[rnd.IntN(1+len(blocks)*(round+1)/20%len(blocks))]
 			var extra []Field
 			for range rnd.IntN(3) {
 				extra = append(extra, Field{Name: fmt.Sprintf("x-%d", rnd.IntN(60)), Value: fmt.Sprint(rnd.IntN(1000)), Sensitive: rnd.IntN(9) == 0})
 			}
-			got := decodeAll(t, d, e.encode(b, extra))
+			got := decodeAll(t, d, e.Encode(b, extra))
 			want := append(append([]Field(nil), b.fields...), extra...)
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("got %v, want %v", got, want)
@@ -63,11 +63,11 @@ func TestEncoder(t *testing.T) {
 
 // TestEncoderSettles: a block used again is a few bytes, and the same each time.
 func TestEncoderSettles(t *testing.T) {
-	var e encoder
-	e.init()
-	e.encode(testRequest, nil)
-	second := append([]byte(nil), e.encode(testRequest, nil)...)
-	third := e.encode(testRequest, nil)
+	var e Encoder
+	e.Init()
+	e.Encode(testRequest, nil)
+	second := append([]byte(nil), e.Encode(testRequest, nil)...)
+	third := e.Encode(testRequest, nil)
 	if !bytes.Equal(second, third) || len(third) > 2*len(testRequest.fields) {
 		t.Errorf("%x then %x", second, third)
 	}
@@ -79,13 +79,13 @@ func TestEncoderLongValues(t *testing.T) {
 	const most = 64 << 10 // nghttp2's
 	text, noise := strings.Repeat("value ", 12_000), strings.Repeat("\\", 70_000)
 	for _, f := range []Field{{Name: "x", Value: text}, {Name: "x", Value: text, Sensitive: true}, {Name: "authorization", Value: text}, {Name: "x", Value: noise}} {
-		var e encoder
-		e.init()
-		b := e.encode(nil, []Field{f})
+		var e Encoder
+		e.Init()
+		b := e.Encode(nil, []Field{f})
 		if n := len(b); f.Value == text && n > most || n > len(f.Value)+16 {
 			t.Errorf("%d bytes for a value of %d", n, len(f.Value))
 		}
-		fields, err := hpack.NewDecoder(tableSize, nil).DecodeFull(b)
+		fields, err := hpack.NewDecoder(TableSize, nil).DecodeFull(b)
 		if err != nil || len(fields) != 1 || fields[0].Value != f.Value || fields[0].Sensitive != f.Sensitive {
 			t.Errorf("%d fields, %v", len(fields), err)
 		}
@@ -96,9 +96,9 @@ func TestEncoderLongValues(t *testing.T) {
 // differs from call to call stays a literal and does not fill the table, and short credentials never enter it. A
 // conforming decoder gets the same fields.
 func TestEncoderRepeats(t *testing.T) {
-	var e encoder
-	e.init()
-	d := hpack.NewDecoder(tableSize, nil)
+	var e Encoder
+	e.Init()
+	d := hpack.NewDecoder(TableSize, nil)
 	params := strings.Repeat("table_name=", 10)
 	size := 0
 	for i := range 1000 {
@@ -114,7 +114,7 @@ func TestEncoderRepeats(t *testing.T) {
 			{Name: "x-long", Value: strings.Repeat("long", maxRepeated)},
 			{Name: "x-secret", Value: "never", Sensitive: true},
 		}
-		block := e.encode(testRequest, fields)
+		block := e.Encode(testRequest, fields)
 		want := append(slices.Clone(testRequest.fields), fields...)
 		for i := range want {
 			if want[i].Name == "authorization" || want[i].Name == "cookie" {
@@ -144,12 +144,12 @@ func TestEncoderRepeats(t *testing.T) {
 // TestEncoderSlowChanges: values that repeat for a while and then never again do not take the room of those that come
 // with every list later, as the dates of responses would, each of which is sent for a second.
 func TestEncoderSlowChanges(t *testing.T) {
-	var e encoder
-	e.init()
-	d := hpack.NewDecoder(tableSize, nil)
+	var e Encoder
+	e.Init()
+	d := hpack.NewDecoder(TableSize, nil)
 	send := func(f Field) []byte {
 		t.Helper()
-		block := e.encode(nil, []Field{f})
+		block := e.Encode(nil, []Field{f})
 		if got := decodeAll(t, d, block); len(got) != 1 || got[0] != f {
 			t.Fatalf("got %v, want %v", got, f)
 		}
@@ -179,11 +179,11 @@ func TestEncoderShortCredentials(t *testing.T) {
 				block  *Block
 				fields []Field
 			}{"a Block": {NewBlock(f), nil}, "fields": {nil, []Field{f}}} {
-				var e encoder
-				e.init()
-				d := hpack.NewDecoder(tableSize, nil)
+				var e Encoder
+				e.Init()
+				d := hpack.NewDecoder(TableSize, nil)
 				for range 3 { // what repeats may enter the table
-					got := decodeAll(t, d, e.encode(list.block, list.fields))
+					got := decodeAll(t, d, e.Encode(list.block, list.fields))
 					if len(got) != 1 || got[0].Value != f.Value || got[0].Sensitive != want {
 						t.Errorf("%s of %d bytes in %s: %+v", name, n, in, got)
 					}

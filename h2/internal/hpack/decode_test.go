@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 import (
 	"bytes"
@@ -14,16 +14,16 @@ import (
 // remembered result equals the decoded one, and what differs from call to call
 // comes as Extra.
 func TestDecoderRemembers(t *testing.T) {
-	var e encoder
-	e.init()
-	var d decoder
-	d.init(64<<10, "")
+	var e Encoder
+	e.Init()
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	var h Header
 	var memo *any
 	for i := range 10 {
 		timeout := fmt.Sprintf("%dm", i)
-		block := e.encode(testRequest, []Field{{Name: "grpc-timeout", Value: timeout}})
-		if bad := d.decode(block, &h); bad != nil {
+		block := e.Encode(testRequest, []Field{{Name: "grpc-timeout", Value: timeout}})
+		if bad := d.Decode(block, &h); bad != nil {
 			t.Fatal(bad)
 		}
 		if h.Method != "POST" || h.Path != "/test.Service/Method" || h.Scheme != "http" || h.Authority != "test" {
@@ -48,10 +48,10 @@ func TestDecoderRemembers(t *testing.T) {
 		}
 	}
 	// A change of the table moves the indices; the header list stays the same.
-	if bad := d.decode(e.encode(NewBlock(Field{Name: ":status", Value: "200"}, Field{Name: "new", Value: "field"}), nil), &h); bad != nil {
+	if bad := d.Decode(e.Encode(NewBlock(Field{Name: ":status", Value: "200"}, Field{Name: "new", Value: "field"}), nil), &h); bad != nil {
 		t.Fatal(bad)
 	}
-	if bad := d.decode(e.encode(testRequest, nil), &h); bad != nil || h.Path != "/test.Service/Method" || h.Memo != memo {
+	if bad := d.Decode(e.Encode(testRequest, nil), &h); bad != nil || h.Path != "/test.Service/Method" || h.Memo != memo {
 		t.Errorf("%v %+v", bad, h)
 	}
 }
@@ -59,25 +59,25 @@ func TestDecoderRemembers(t *testing.T) {
 // TestDecoderRemembersFraming: what is remembered of content-length and host belongs to the block that was decoded last, and does not have
 // fields behind what the blocks have in common.
 func TestDecoderRemembersFraming(t *testing.T) {
-	var e encoder
-	e.init()
-	var d decoder
-	d.init(64<<10, "")
+	var e Encoder
+	e.Init()
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	twice := NewBlock(Field{Name: ":method", Value: "POST"}, Field{Name: ":scheme", Value: "http"}, Field{Name: ":path", Value: "/"},
 		Field{Name: "content-length", Value: "1"}, Field{Name: "host", Value: "a"}, Field{Name: "content-length", Value: "2"})
 	for i := range 4 {
 		for _, c := range []struct {
 			block  *Block
 			fields []Field
-			want   framing // of Header.Fields and Header.Extra
+			want   Framing // of Header.Fields and Header.Extra
 		}{
-			{twice, nil, framing{"1", 2, true, 1}},
-			{testRequest, nil, framing{}},
-			{testRequest, []Field{{Name: "content-length", Value: fmt.Sprint(i)}}, framing{fmt.Sprint(i), 1, false, 0}},
-			{twice, []Field{{Name: "host", Value: fmt.Sprint(i)}}, framing{"1", 2, true, 2}},
+			{twice, nil, Framing{"1", 2, true, 1}},
+			{testRequest, nil, Framing{}},
+			{testRequest, []Field{{Name: "content-length", Value: fmt.Sprint(i)}}, Framing{fmt.Sprint(i), 1, false, 0}},
+			{twice, []Field{{Name: "host", Value: fmt.Sprint(i)}}, Framing{"1", 2, true, 2}},
 		} {
 			var h Header
-			if bad := d.decode(e.encode(c.block, c.fields), &h); bad != nil {
+			if bad := d.Decode(e.Encode(c.block, c.fields), &h); bad != nil {
 				t.Fatal(bad)
 			}
 			got := d.framing
@@ -91,12 +91,12 @@ func TestDecoderRemembersFraming(t *testing.T) {
 // TestDecoderWholeBlocks: a block that comes again is handed out without being parsed, unless the table has changed since, even if
 // its bytes are the same.
 func TestDecoderWholeBlocks(t *testing.T) {
-	var d decoder
-	d.init(64<<10, "")
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	var h Header
 	decode := func(block []byte) {
 		t.Helper()
-		if bad := d.decode(block, &h); bad != nil {
+		if bad := d.Decode(block, &h); bad != nil {
 			t.Fatal(bad)
 		}
 	}
@@ -123,7 +123,7 @@ func TestDecoderWholeBlocks(t *testing.T) {
 		}
 	}
 	decode(appendInt(nil, 0x20, 5, 0)) // empties the table
-	if bad := d.decode(indexed, &h); bad == nil || !bad.conn {
+	if bad := d.Decode(indexed, &h); bad == nil || !bad.Conn {
 		t.Errorf("an index of an empty table: %+v", bad)
 	}
 }
@@ -132,18 +132,18 @@ func TestDecoderWholeBlocks(t *testing.T) {
 func TestBlocksUsedInTurns(t *testing.T) {
 	const kinds = leadingBlocks + 4
 	for first := range kinds - 1 {
-		var d decoder
-		d.init(64<<10, "")
-		var e encoder
-		e.init()
+		var d Decoder
+		d.Init(limits(64<<10), "")
+		var e Encoder
+		e.Init()
 		var lists [kinds][]byte
 		var blocks [kinds]*Block
 		var h Header
 		use := func(i int) {
-			if bad := d.decode(lists[i], &h); bad != nil {
+			if bad := d.Decode(lists[i], &h); bad != nil {
 				t.Fatal(bad)
 			}
-			e.encode(blocks[i], nil)
+			e.Encode(blocks[i], nil)
 		}
 		for i := range kinds {
 			lists[i] = []byte{0x80 | byte(8+i%7), 0x80 | byte(15+i)} // :status, and a field of the static table
@@ -170,10 +170,10 @@ func TestBlocksUsedInTurns(t *testing.T) {
 }
 
 // decodeLike decodes a block of a request's header list by d, and requires the fields that x/net's decoder finds in it.
-func decodeLike(t *testing.T, d *decoder, plain *hpack.Decoder, block []byte) (h Header) {
+func decodeLike(t *testing.T, d *Decoder, plain *hpack.Decoder, block []byte) (h Header) {
 	t.Helper()
 	want := decodeAll(t, plain, block)
-	if bad := d.decode(block, &h); bad != nil {
+	if bad := d.Decode(block, &h); bad != nil {
 		t.Fatal(bad)
 	}
 	got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":scheme", Value: h.Scheme},
@@ -190,9 +190,9 @@ func decodeLike(t *testing.T, d *decoder, plain *hpack.Decoder, block []byte) (h
 func TestDecoderRemembersBehindOtherEncoders(t *testing.T) {
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
-	plain := hpack.NewDecoder(tableSize, nil)
-	var d decoder
-	d.init(64<<10, "")
+	plain := hpack.NewDecoder(TableSize, nil)
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	const calls = 1000
 	remembered := 0
 	for i := range calls {
@@ -241,9 +241,9 @@ func enteredField(name, value string) []byte {
 // enter the table. They are remembered nevertheless, and the table equals another decoder's, in which they
 // evict each other.
 func TestDecoderRemembersEnteredLiterals(t *testing.T) {
-	plain := hpack.NewDecoder(tableSize, nil)
-	var d decoder
-	d.init(64<<10, "")
+	plain := hpack.NewDecoder(TableSize, nil)
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	remembered := 0
 	const responses = 400
 	for i := range responses {
@@ -260,7 +260,7 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 		}
 		want := decodeAll(t, plain, block)
 		var h Header
-		if bad := d.decode(block, &h); bad != nil {
+		if bad := d.Decode(block, &h); bad != nil {
 			t.Fatal(bad)
 		}
 		got := append([]Field{{Name: ":status", Value: fmt.Sprint(h.Status)}}, append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...)...)
@@ -279,7 +279,7 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 		block := append([]byte{0x88}, appendInt(nil, 0x80, 7, uint64(staticFields+1+i))...)
 		want := decodeAll(t, plain, block)
 		var h Header
-		if bad := d.decode(block, &h); bad != nil {
+		if bad := d.Decode(block, &h); bad != nil {
 			t.Fatal(bad)
 		}
 		if got := append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...); fmt.Sprint(got) != fmt.Sprint(want[1:]) {
@@ -304,8 +304,8 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 func TestDecoderRemembersLiterals(t *testing.T) {
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
-	var d decoder
-	d.init(64<<10, "")
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	memos := make(map[string]*any)
 	for i := range 40 {
 		path := fmt.Sprint("/test.Service/Method", i%3)
@@ -319,7 +319,7 @@ func TestDecoderRemembersLiterals(t *testing.T) {
 		buf.Write(literalField("content-length", fmt.Sprint(i)))
 		enc.WriteField(hpack.HeaderField{Name: "authorization", Value: "secret", Sensitive: true})
 		var h Header
-		if bad := d.decode(buf.Bytes(), &h); bad != nil {
+		if bad := d.Decode(buf.Bytes(), &h); bad != nil {
 			t.Fatal(bad)
 		}
 		if h.Path != path || len(h.Fields)+len(h.Extra) != 4 {
@@ -344,8 +344,8 @@ func TestDecoderRemembersLiterals(t *testing.T) {
 func TestDecoderRemembersAll(t *testing.T) {
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
-	var d decoder
-	d.init(64<<10, "")
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	for i := range 6 {
 		for _, list := range [][]hpack.HeaderField{
 			{{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc"}, {Name: "server", Value: "test"}},
@@ -356,7 +356,7 @@ func TestDecoderRemembersAll(t *testing.T) {
 				enc.WriteField(f)
 			}
 			var h Header
-			if bad := d.decode(buf.Bytes(), &h); bad != nil {
+			if bad := d.Decode(buf.Bytes(), &h); bad != nil {
 				t.Fatal(bad)
 			}
 			if i >= 2 && (h.Memo == nil || len(h.Extra) > 0 || len(h.Fields) != 2) {
@@ -371,14 +371,14 @@ func TestDecoderRemembersAll(t *testing.T) {
 func TestDecoderKeepsNoSecrets(t *testing.T) {
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
-	var d decoder
-	d.init(64<<10, "")
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	for range 5 {
 		buf.Reset()
 		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
 		enc.WriteField(hpack.HeaderField{Name: "authorization", Value: "secret", Sensitive: true})
 		var h Header
-		if bad := d.decode(buf.Bytes(), &h); bad != nil {
+		if bad := d.Decode(buf.Bytes(), &h); bad != nil {
 			t.Fatal(bad)
 		}
 	}
@@ -397,9 +397,9 @@ func TestDecoderAgainstPlain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
-	plain := hpack.NewDecoder(tableSize, nil)
-	var d decoder
-	d.init(64<<10, "")
+	plain := hpack.NewDecoder(TableSize, nil)
+	var d Decoder
+	d.Init(limits(64<<10), "")
 	for range 2000 {
 		buf.Reset()
 		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
@@ -414,7 +414,7 @@ func TestDecoderAgainstPlain(t *testing.T) {
 		}
 		want := decodeAll(t, plain, buf.Bytes())
 		var h Header
-		if bad := d.decode(append([]byte(nil), buf.Bytes()...), &h); bad != nil {
+		if bad := d.Decode(append([]byte(nil), buf.Bytes()...), &h); bad != nil {
 			t.Fatal(bad)
 		}
 		got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":path", Value: h.Path}}, h.Fields...)
@@ -435,19 +435,19 @@ func TestDecoderTableSizeUpdates(t *testing.T) {
 		ok   bool
 	}{
 		{"one", append(resize(100), 0x80|62), true},
-		{"two", append(append(resize(100), resize(tableSize)...), 0x80|62), true},
-		{"two, the first to nothing", append(append(resize(0), resize(tableSize)...), 0x82), true},
-		{"above what was offered", append(resize(tableSize+1), 0x80|62), false},
+		{"two", append(append(resize(100), resize(TableSize)...), 0x80|62), true},
+		{"two, the first to nothing", append(append(resize(0), resize(TableSize)...), 0x82), true},
+		{"above what was offered", append(resize(TableSize+1), 0x80|62), false},
 		{"behind a field", append([]byte{0x80 | 62}, resize(100)...), false},
-		{"before and behind a field", append(append(resize(100), 0x80|62), resize(tableSize)...), false},
+		{"before and behind a field", append(append(resize(100), 0x80|62), resize(TableSize)...), false},
 	} {
-		var d decoder
+		var d Decoder
 		var h Header
-		d.init(64<<10, "")
-		if bad := d.decode(enteredField("n", "v"), &h); bad != nil {
+		d.Init(limits(64<<10), "")
+		if bad := d.Decode(enteredField("n", "v"), &h); bad != nil {
 			t.Fatal(bad)
 		}
-		if bad := d.decode(x.then, &h); (bad == nil || !bad.conn) != x.ok {
+		if bad := d.Decode(x.then, &h); (bad == nil || !bad.Conn) != x.ok {
 			t.Errorf("%s: %v", x.name, bad)
 		}
 	}

@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 // maxInt is the length in bytes of the longest integer that scanInt reads.
 const maxInt = 6

@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 // staticTable is the static table of HPACK (RFC 7541 appendix A), from index 1 on.
 var staticTable = [staticFields]Field{

@@ -1,21 +1,21 @@
-package h2
+package hpack
 
 import "strings"
 
-// blanks says what becomes of spaces and tabs around field values, which RFC 9113
+// Blanks says what becomes of spaces and tabs around field values, which RFC 9113
 // section 8.2.1 forbids.
-type blanks uint8
+type Blanks uint8
 
 const (
-	// blanksRefused makes the list malformed.
-	blanksRefused blanks = iota
-	// blanksKept takes them as they are: servers send grpc-message with them, and clients metadata.
-	blanksKept
+	// BlanksRefused makes the list malformed.
+	BlanksRefused Blanks = iota
+	// BlanksKept takes them as they are: servers send grpc-message with them, and clients metadata.
+	BlanksKept
 )
 
-// checkField says what is wrong with a regular field (RFC 9113 section 8.2; its name is a token, RFC 9110 section 5.1, so that
+// CheckField says what is wrong with a regular field (RFC 9113 section 8.2; its name is a token, RFC 9110 section 5.1, so that
 // HTTP/1.1 can forward it); nothing: "".
-func checkField(name, value string, around blanks) string {
+func CheckField(name, value string, around Blanks) string {
 	if name == "" {
 		return "a field without a name"
 	}
@@ -27,7 +27,7 @@ func checkField(name, value string, around blanks) string {
 	if !validValue(value) {
 		return "a field value with control characters"
 	}
-	if n := len(value); around == blanksRefused && n > 0 && (isBlank(value[0]) || isBlank(value[n-1])) {
+	if n := len(value); around == BlanksRefused && n > 0 && (isBlank(value[0]) || isBlank(value[n-1])) {
 		return "a field value that begins or ends with a blank"
 	}
 	switch name {

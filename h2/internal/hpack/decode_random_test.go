@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 import (
 	"fmt"
@@ -13,14 +13,10 @@ import (
 // a plain decoder. Values are long enough to evict each other from the table.
 func TestDecoderAgainstPlainEntering(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
-	connections := 400
-	if raceEnabled { // one goroutine
-		connections = 40
-	}
-	for range connections {
-		plain := hpack.NewDecoder(tableSize, nil)
-		var d decoder
-		d.init(64<<10, "")
+	for range 200 { // connections
+		plain := hpack.NewDecoder(TableSize, nil)
+		var d Decoder
+		d.Init(limits(64<<10), "")
 		var kept [][]byte
 		for range 300 {
 			var block []byte
@@ -46,7 +42,7 @@ func TestDecoderAgainstPlainEntering(t *testing.T) {
 			}
 			want, err := plain.DecodeFull(block)
 			var h Header
-			bad := d.decode(block, &h)
+			bad := d.Decode(block, &h)
 			if (bad != nil) != (err != nil) {
 				t.Fatalf("%x: %+v, the other decoder: %v", block, bad, err)
 			}

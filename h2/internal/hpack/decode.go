@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ const (
 	maxWhole         = 128     // bytes of a block that is remembered as it came
 )
 
-// decoder reads header blocks. What a block begins with is the same in most calls: the
+// Decoder reads header blocks. What a block begins with is the same in most calls: the
 // fields that the calls have in common, sent by index or as literals. Such runs of
 // fields are remembered with the list that they decode to, so that only what follows
 // is decoded: what differs from call to call, such as a deadline. An entry of the table
@@ -28,35 +28,39 @@ const (
 // that has all pseudo-fields is remembered when it is first met; one with literals,
 // when a second block begins with it. Literals that enter the table may be among them,
 // since nginx enters the same fields with each response; what a remembered run enters
-// is entered again. Run's own.
-type decoder struct {
-	table     table
-	limit     int    // of a list, in bytes as RFC 9113 section 6.5.2 counts them
-	maxFields int    // and in fields
-	blanks    blanks // around field values
-	known     [rememberedBlocks]*remembered
-	nknow     int
-	next      int                  // of known, to be replaced next
-	nextLead  int                  // of the leading ones, to give its place to another next
-	missed    [missedBlocks][]byte // keys of blocks that began with nothing remembered
-	oldest    int                  // of these
+// is entered again. It is used by one goroutine.
+type Decoder struct {
+	table    table
+	limits   Limits
+	known    [rememberedBlocks]*remembered
+	nknow    int
+	next     int                  // of known, to be replaced next
+	nextLead int                  // of the leading ones, to give its place to another next
+	missed   [missedBlocks][]byte // keys of blocks that began with nothing remembered
+	oldest   int                  // of these
 
 	// Of the block being decoded:
-	h             *Header
-	bad           badHeader
-	size          int
-	regular       bool    // a regular field has been seen
-	fields        []Field // scratch
-	extra         []Field // scratch
-	into          *[]Field
-	nfields       int     // of them all
-	framing       framing // of h.Fields
-	seen          pseudo
-	inside        bool // not at its beginning, where alone the table's size may change
-	selfDependent bool
-	key           []byte // scratch: see scanRun
-	ends          []end  // scratch: of the run's fields
-	indexed       int    // of these, how many at the beginning have an index
+	h       *Header
+	bad     Malformed
+	size    int
+	regular bool    // a regular field has been seen
+	fields  []Field // scratch
+	extra   []Field // scratch
+	into    *[]Field
+	nfields int     // of them all
+	framing Framing // of h.Fields
+	seen    pseudo
+	inside  bool   // not at its beginning, where alone the table's size may change
+	key     []byte // scratch: see scanRun
+	ends    []end  // scratch: of the run's fields
+	indexed int    // of these, how many at the beginning have an index
+}
+
+// Limits is what a Decoder takes of a list.
+type Limits struct {
+	List   int    // in bytes, as RFC 9113 section 6.5.2 counts them
+	Fields int    // pseudo-fields not counted
+	Blanks Blanks // around values
 }
 
 // end is where a field of a run ends: in the block and in the key.
@@ -81,14 +85,14 @@ type remembered struct {
 	size    int
 	seen    pseudo
 	regular bool
-	framing framing
+	framing Framing
 }
 
-// badHeader is what is wrong with a header list that the peer has sent.
-type badHeader struct {
-	reason  string
-	conn    bool // the block could not be decoded: the connection is lost
-	tooLong bool
+// Malformed is what is wrong with a header list that the peer has sent.
+type Malformed struct {
+	Reason  string
+	Conn    bool // the block could not be decoded: the connection is lost
+	TooLong bool // beyond the Limits
 }
 
 type pseudo uint8
@@ -102,16 +106,20 @@ const (
 	sawProtocol
 )
 
-// init makes a decoder ready; packed is what its table held when it was packed.
-func (d *decoder) init(limit int, packed string) {
-	d.table.limit = tableSize
+// Init makes a Decoder ready. packed is what Pack returned of one that it continues; empty: none.
+func (d *Decoder) Init(limits Limits, packed string) {
+	d.table.limit = TableSize
 	d.parse([]byte(packed)) // for the table alone: beyond the limit, which is 0 yet
-	d.limit, d.maxFields = limit, math.MaxInt
+	d.limits = limits
 }
 
-// decode decodes block into h. The result is nil if the list is well-formed.
-func (d *decoder) decode(block []byte, h *Header) *badHeader {
-	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
+// Pack returns what the table holds, for Init.
+func (d *Decoder) Pack() string { return d.table.pack() }
+
+// Decode decodes block into h, of which Truncated and Length are the caller's. The result is nil if the list is well-formed. No part of
+// block is kept.
+func (d *Decoder) Decode(block []byte, h *Header) *Malformed {
+	d.h, d.bad, d.inside, d.nfields = h, Malformed{}, false, 0
 	d.fields, d.extra = d.fields[:0], d.extra[:0]
 	if k := d.sameAsBefore(block); k != nil {
 		d.take(k)
@@ -149,8 +157,18 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	return d.finish(rest)
 }
 
+// Size is that of the list decoded last, in bytes as RFC 9113 section 6.5.2 counts them.
+func (d *Decoder) Size() int { return d.size }
+
+// Truncate drops the fields of the list decoded last, which is too long; its pseudo-fields stay.
+func (d *Decoder) Truncate() {
+	h := d.h
+	h.Fields, h.Extra, h.Memo = nil, nil, nil // Memo would be another list's
+	d.size = len(h.Method) + len(h.Scheme) + len(h.Path) + len(h.Authority) + len(h.Protocol) + 4*EntryCost
+}
+
 // take hands out what k decodes to.
-func (d *decoder) take(k *remembered) {
+func (d *Decoder) take(k *remembered) {
 	*d.h = k.h
 	d.h.Memo = &k.memo
 	d.size, d.seen, d.regular, d.nfields, d.framing = k.size, k.seen, k.regular, len(k.h.Fields), k.framing
@@ -158,7 +176,7 @@ func (d *decoder) take(k *remembered) {
 
 // sameAsBefore returns the run that block is as a whole, if the same bytes were that with the same table; nil: it has to be
 // looked at. Most calls of one method have such blocks: nothing of them is parsed.
-func (d *decoder) sameAsBefore(block []byte) *remembered {
+func (d *Decoder) sameAsBefore(block []byte) *remembered {
 	now := d.table.state()
 	for _, k := range d.known[:min(d.nknow, leadingBlocks)] {
 		if len(k.whole) > 0 && k.at == now && bytes.Equal(k.whole, block) {
@@ -170,7 +188,7 @@ func (d *decoder) sameAsBefore(block []byte) *remembered {
 
 // longest returns which of the remembered runs that the block begins with is the
 // longest; -1: there is none.
-func (d *decoder) longest() int {
+func (d *Decoder) longest() int {
 	best := -1
 	for i, k := range d.known[:d.nknow] {
 		if k.n > len(d.ends) || k.n < d.indexed || best >= 0 && k.n <= d.known[best].n || string(d.key[:min(len(k.key), len(d.key))]) != k.key {
@@ -188,7 +206,7 @@ func (d *decoder) longest() int {
 // Each field's part of the key says where it ends, so that a run begins with another if
 // its key does. An index of the dynamic table behind a field that enters it ends the
 // run, since it does not count from the table as it is now.
-func (d *decoder) scanRun(block []byte) {
+func (d *Decoder) scanRun(block []byte) {
 	d.key, d.ends, d.indexed = d.key[:0], d.ends[:0], 0
 	moved := false
 	for at := 0; at < len(block) && len(d.ends) < maxRun; {
@@ -248,7 +266,7 @@ const (
 )
 
 // common returns how many fields the block's run has in common with a block before it.
-func (d *decoder) common() (n int) {
+func (d *Decoder) common() (n int) {
 	for _, m := range d.missed {
 		same := 0
 		for same < min(len(m), len(d.key)) && m[same] == d.key[same] {
@@ -262,7 +280,7 @@ func (d *decoder) common() (n int) {
 }
 
 // met reports whether a block before this one began with the same n+1 fields.
-func (d *decoder) met(n int) bool {
+func (d *Decoder) met(n int) bool {
 	key := d.key[:d.ends[n].key]
 	for _, m := range d.missed {
 		if bytes.HasPrefix(m, key) {
@@ -273,25 +291,25 @@ func (d *decoder) met(n int) bool {
 }
 
 // note keeps the key of the block's run for met.
-func (d *decoder) note() {
+func (d *Decoder) note() {
 	d.missed[d.oldest] = append(d.missed[d.oldest][:0], d.key[:min(d.ends[len(d.ends)-1].key, maxMissed)]...)
 	d.oldest = (d.oldest + 1) % missedBlocks
 }
 
 // slow decodes a block that begins with nothing remembered, and remembers its run, or
 // as much of that as a block before it had, if that has all pseudo-fields.
-func (d *decoder) slow(block []byte) *badHeader {
+func (d *Decoder) slow(block []byte) *Malformed {
 	n := max(d.indexed, d.common())
 	run := 0
 	if n > 0 {
 		run = d.ends[n-1].block
 	}
 	*d.h = Header{}
-	d.size, d.seen, d.regular, d.framing = 0, 0, false, framing{}
+	d.size, d.seen, d.regular, d.framing = 0, 0, false, Framing{}
 	d.into = &d.fields
 	added := d.table.added
 	if reason := d.parse(block[:run]); reason != "" {
-		return &badHeader{conn: true, reason: reason}
+		return &Malformed{Conn: true, Reason: reason}
 	}
 	enters, kept := d.table.last(int(d.table.added - added))
 	if run > 0 && run < len(block) {
@@ -317,7 +335,7 @@ func (d *decoder) slow(block []byte) *badHeader {
 }
 
 // remember keeps k, for another if need be, and returns its memo.
-func (d *decoder) remember(k *remembered) *any {
+func (d *Decoder) remember(k *remembered) *any {
 	if d.nknow < len(d.known) {
 		d.known[d.nknow] = k
 		d.nknow++
@@ -329,53 +347,58 @@ func (d *decoder) remember(k *remembered) *any {
 }
 
 // finish decodes the rest of a block.
-func (d *decoder) finish(tail []byte) *badHeader {
+func (d *Decoder) finish(tail []byte) *Malformed {
 	if reason := d.parse(tail); reason != "" {
-		return &badHeader{conn: true, reason: reason}
+		return &Malformed{Conn: true, Reason: reason}
 	}
 	d.h.Extra = d.extra
-	if d.bad != (badHeader{}) {
+	if d.bad != (Malformed{}) {
 		bad := d.bad
 		return &bad
 	}
 	return nil
 }
 
-// startLong begins a block that is too long to be gathered. Its parts are decoded by
-// decodeLong as they come: what fits the limits goes to h, and the table is kept in
+// StartLong begins a block that is too long to be gathered. Its parts are decoded by
+// DecodeLong as they come: what fits the limits goes to h, and the table is kept in
 // step, so that only the stream is lost.
-func (d *decoder) startLong(h *Header) {
+func (d *Decoder) StartLong(h *Header) {
 	*h = Header{}
-	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
+	d.h, d.bad, d.inside, d.nfields = h, Malformed{}, false, 0
 	d.fields, d.extra = d.fields[:0], d.extra[:0]
-	d.size, d.seen, d.regular, d.framing = 0, 0, false, framing{}
+	d.size, d.seen, d.regular, d.framing = 0, 0, false, Framing{}
 	d.into = &d.fields
 }
 
-// decodeLong decodes what p has of complete representations and returns the rest.
-func (d *decoder) decodeLong(p []byte) (rest []byte, bad *badHeader) {
+// DecodeLong decodes what p has of complete representations and returns the rest.
+func (d *Decoder) DecodeLong(p []byte) (rest []byte, bad *Malformed) {
 	n := completePart(p)
 	if reason := d.parse(p[:n]); reason != "" {
-		return nil, &badHeader{conn: true, reason: reason}
+		return nil, &Malformed{Conn: true, Reason: reason}
 	}
 	return p[n:], nil
 }
 
-// skipField begins to skip the literal that p begins with. p is only a part of it, of at least minGathered bytes. skip is how many bytes
+// MinPart is how many bytes of a header block are gathered at least before SkipField. The longest Huffman code has 30 bits, so n bytes
+// of a string decode to at least 8n/30: a field of which more are gathered is larger than the table (TableSize), and SkipField need not
+// decode it to know that entering it empties the table.
+const MinPart = 16 << 10
+
+// SkipField begins to skip the literal that p begins with. p is only a part of it, of at least MinPart bytes. skip is how many bytes
 // of the name or value in which p ends are still to come: the caller drops them. placeholder stands for p and these bytes: a literal that
 // is not entered in the table, with an empty name and an empty value as far as they have come. What follows is decoded behind it.
-func (d *decoder) skipField(p []byte) (placeholder []byte, skip int, bad *badHeader) {
-	d.bad = badHeader{tooLong: true}
+func (d *Decoder) SkipField(p []byte) (placeholder []byte, skip int, bad *Malformed) {
+	d.bad = Malformed{TooLong: true}
 	bits := uint(4)
 	switch b := p[0]; {
 	case b&0xc0 == 0x40: // entered in the table, which is then empty since the entry is larger (RFC 7541 section 4.4)
 		bits = 6
 	case b&0xe0 != 0: // no literal
-		return nil, 0, &badHeader{conn: true, reason: badIndex}
+		return nil, 0, &Malformed{Conn: true, Reason: badIndex}
 	}
 	index, i := scanInt(p, 0, bits)
 	if _, ok := d.table.at(index); i < 0 || index > 0 && !ok {
-		return nil, 0, &badHeader{conn: true, reason: badIndex}
+		return nil, 0, &Malformed{Conn: true, Reason: badIndex}
 	}
 	if bits == 6 {
 		d.table.clear()
@@ -396,34 +419,34 @@ func (d *decoder) skipField(p []byte) (placeholder []byte, skip int, bad *badHea
 		i = from + int(n)
 	}
 	if len(p)-i >= maxInt { // what is incomplete is a length
-		return nil, 0, &badHeader{conn: true, reason: badString}
+		return nil, 0, &Malformed{Conn: true, Reason: badString}
 	}
 	return append(placeholder, p[i:]...), 0, nil
 }
 
-// endLong ends the block, of which p is left.
-func (d *decoder) endLong(p []byte) *badHeader {
+// EndLong ends the block, of which p is left.
+func (d *Decoder) EndLong(p []byte) *Malformed {
 	defer d.tidy()
-	rest, bad := d.decodeLong(p)
+	rest, bad := d.DecodeLong(p)
 	if bad != nil {
 		return bad
 	}
 	if len(rest) > 0 {
-		return &badHeader{conn: true, reason: "a header block that cannot be decoded"}
+		return &Malformed{Conn: true, Reason: "a header block that cannot be decoded"}
 	}
 	d.h.Fields = append([]Field(nil), d.fields...)
-	return &badHeader{tooLong: true, reason: "a header list beyond the limit"}
+	return &Malformed{TooLong: true, Reason: "a header list beyond the limit"}
 }
 
 // maxKeptKey bounds the scratch space for a key, in bytes.
 const maxKeptKey = 1 << 10
 
-// maxKeptFields bounds each scratch space for fields. It is the default of Limits.Fields: a client that sends as many each time would
+// maxKeptFields bounds each scratch space for fields. It is the default of h2.Limits.Fields: a client that sends as many each time would
 // otherwise cause 40 KB of garbage a request.
 const maxKeptFields = 512
 
 // tidy keeps the scratch space within bounds.
-func (d *decoder) tidy() {
+func (d *Decoder) tidy() {
 	if cap(d.fields) > maxKeptFields {
 		d.fields = nil
 	}
@@ -436,12 +459,12 @@ func (d *decoder) tidy() {
 }
 
 // emit takes one field as it is decoded.
-func (d *decoder) emit(f Field) {
-	if d.bad.tooLong {
+func (d *Decoder) emit(f Field) {
+	if d.bad.TooLong {
 		return // the table is still kept in step
 	}
-	if d.size += len(f.Name) + len(f.Value) + entryCost; d.size > d.limit {
-		d.bad = badHeader{tooLong: true, reason: "a header list beyond the limit"}
+	if d.size += len(f.Name) + len(f.Value) + EntryCost; d.size > d.limits.List {
+		d.bad = Malformed{TooLong: true, Reason: "a header list beyond the limit"}
 		return
 	}
 	if len(f.Name) > 0 && f.Name[0] == ':' {
@@ -449,26 +472,26 @@ func (d *decoder) emit(f Field) {
 		return
 	}
 	d.regular = true
-	if d.nfields++; d.nfields > d.maxFields {
-		d.bad = badHeader{tooLong: true, reason: "more fields than the limit"}
+	if d.nfields++; d.nfields > d.limits.Fields {
+		d.bad = Malformed{TooLong: true, Reason: "more fields than the limit"}
 		return
 	}
-	if reason := checkField(f.Name, f.Value, d.blanks); reason != "" {
-		d.bad.reason = reason
+	if reason := CheckField(f.Name, f.Value, d.limits.Blanks); reason != "" {
+		d.bad.Reason = reason
 		return
 	}
 	*d.into = append(*d.into, f)
 }
 
 // pseudo takes a pseudo-field (RFC 9113 section 8.3).
-func (d *decoder) pseudo(f Field) {
+func (d *Decoder) pseudo(f Field) {
 	h := d.h
 	var p pseudo
 	switch f.Name {
 	case ":method":
 		p, h.Method = sawMethod, f.Value
 		if f.Value == "" || !isToken(f.Value) { // RFC 9110 section 9.1
-			d.bad.reason = ":method that is no method"
+			d.bad.Reason = ":method that is no method"
 			return
 		}
 	case ":scheme":
@@ -483,21 +506,21 @@ func (d *decoder) pseudo(f Field) {
 		p = sawStatus
 		n, err := strconv.ParseUint(f.Value, 10, 16)
 		if err != nil || len(f.Value) != 3 || n < 100 { // RFC 9110 section 15
-			d.bad.reason = ":status that is no status"
+			d.bad.Reason = ":status that is no status"
 			return
 		}
 		h.Status = int(n)
 	default:
-		d.bad.reason = "an unknown pseudo-field"
+		d.bad.Reason = "an unknown pseudo-field"
 		return
 	}
 	switch {
 	case d.seen&p != 0:
-		d.bad.reason = "a pseudo-field twice"
+		d.bad.Reason = "a pseudo-field twice"
 	case d.regular:
-		d.bad.reason = "a pseudo-field after others"
+		d.bad.Reason = "a pseudo-field after others"
 	case !validValue(f.Value):
-		d.bad.reason = "a pseudo-field's value with control characters"
+		d.bad.Reason = "a pseudo-field's value with control characters"
 	}
 	d.seen |= p
 }

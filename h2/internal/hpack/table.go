@@ -1,4 +1,4 @@
-package h2
+package hpack
 
 import (
 	"golang.org/x/net/http2/hpack"
@@ -57,7 +57,7 @@ type tableState struct {
 
 func (t *table) state() tableState { return tableState{t.added, len(t.entries)} }
 
-func (e entry) cost() int { return len(e.name) + len(e.value) + entryCost }
+func (e entry) cost() int { return len(e.name) + len(e.value) + EntryCost }
 
 // add puts e in and the oldest out that have no room beside it (section 4.4).
 func (t *table) add(e entry) {
@@ -115,7 +115,7 @@ func (t *table) evict() {
 // pack returns the table as a header block that makes it again.
 func (t *table) pack() string {
 	var b []byte
-	if t.limit != tableSize {
+	if t.limit != TableSize {
 		b = appendInt(b, 0x20, 5, uint64(t.limit))
 	}
 	for _, e := range t.entries {
@@ -131,7 +131,7 @@ func (t *table) pack() string {
 
 // parse decodes the representations of p one by one (RFC 7541 section 6). The
 // result says what is wrong with p; empty: nothing.
-func (d *decoder) parse(p []byte) (reason string) {
+func (d *Decoder) parse(p []byte) (reason string) {
 	for len(p) > 0 && reason == "" {
 		switch b := p[0]; {
 		case b&0x80 != 0:
@@ -144,7 +144,7 @@ func (d *decoder) parse(p []byte) (reason string) {
 			return "a change of the table's size inside a block"
 		default:
 			v, n := scanInt(p, 0, 5)
-			if n < 0 || v > tableSize {
+			if n < 0 || v > TableSize {
 				return "a table of more than the size offered"
 			}
 			d.table.resize(int(v))
@@ -162,7 +162,7 @@ const (
 	badHuffman = "a string that is not Huffman-coded as it says"
 )
 
-func (d *decoder) parseIndexed(p []byte) (rest []byte, reason string) {
+func (d *Decoder) parseIndexed(p []byte) (rest []byte, reason string) {
 	v, n := scanInt(p, 0, 7)
 	e, ok := d.table.at(v)
 	if n < 0 || !ok {
@@ -174,8 +174,8 @@ func (d *decoder) parseIndexed(p []byte) (rest []byte, reason string) {
 
 // parseLiteral takes a literal whose index has a prefix of bits: 6 when it enters
 // the table. What is neither to be entered nor wanted is skipped.
-func (d *decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string) {
-	wanted, take := bits == 6 || !d.bad.tooLong, parseString
+func (d *Decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string) {
+	wanted, take := bits == 6 || !d.bad.TooLong, parseString
 	if !wanted {
 		take = skipString
 	}
