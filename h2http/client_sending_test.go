@@ -219,36 +219,6 @@ func TestContentOfHEADIsDropped(t *testing.T) {
 	})
 }
 
-// TestBodyThatPanics recovers from a request's body that panics while it is read to be sent with the
-// header. The client's pool fails the test if its memory is not given back.
-func TestBodyThatPanics(t *testing.T) {
-	eachOwn(t, func(t *testing.T, s clientStack) {
-		url, _ := scripted(t, s.tls, func(int) *script { return &script{request: ok} })
-		rt := s.make(t, new(clientSetup))
-		send := func(body io.Reader) {
-			req, _ := http.NewRequest("POST", url, nil)
-			req.Body, req.ContentLength = io.NopCloser(body), 4
-			req.GetBody = func() (io.ReadCloser, error) { return req.Body, nil }
-			mustRoundTrip(t, rt, req)
-		}
-		for _, read := range []int{0, 4} { // the last Read asks whether there is more
-			func() {
-				defer func() {
-					if v := recover(); v != "the body" {
-						t.Errorf("recovered from %v", v)
-					}
-				}()
-				send(io.MultiReader(strings.NewReader("1234"[:read]), panicking{}))
-			}()
-		}
-		send(strings.NewReader("1234"))
-	})
-}
-
-type panicking struct{}
-
-func (panicking) Read([]byte) (int, error) { panic("the body") }
-
 // TestResponseBeforeShortBody has the response come while the server's window keeps a short body back, which has been read
 // already: the caller gets it at once, and the body is sent when there is room unless the response says that it is not wanted.
 func TestResponseBeforeShortBody(t *testing.T) {

@@ -75,14 +75,7 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.giveBack()
 		end()
 	}
-	returned := false
-	defer func() {
-		if !returned { // the request's body has panicked, which the caller may recover
-			x.isOver()
-		}
-	}()
 	resp, err := x.roundTrip()
-	returned = true
 	if err != nil {
 		x.sending.close(r)
 		x.sending.settle()

@@ -219,31 +219,6 @@ func TestClientConnWaits(t *testing.T) {
 	})
 }
 
-// TestClientConnBodyThatPanics recovers from a request's body that panics while it is read to be sent with the header:
-// the stream that was taken for the request is given back.
-func TestClientConnBodyThatPanics(t *testing.T) {
-	eachClientConn(t, func(t *testing.T, cc *http.ClientConn, base string) {
-		if strings.Contains(t.Name(), "/net/http") {
-			return // reads the body on another goroutine, whose panic ends the process
-		}
-		req, _ := http.NewRequest("POST", base, nil)
-		req.Body, req.ContentLength = io.NopCloser(panicking{}), 4
-		req.GetBody = func() (io.ReadCloser, error) { return req.Body, nil }
-		func() {
-			defer func() {
-				if v := recover(); v != "the body" {
-					t.Errorf("recovered from %v", v)
-				}
-			}()
-			cc.RoundTrip(req)
-		}()
-		if a, n := cc.Available(), cc.InFlight(); a != 3 || n != 0 {
-			t.Errorf("%d available, %d in flight", a, n)
-		}
-		visit(t, cc, base)
-	})
-}
-
 // TestClientConnEndedContext: a request whose context has ended is not sent, and the place that was reserved for it is free again.
 func TestClientConnEndedContext(t *testing.T) {
 	eachClientConn(t, func(t *testing.T, cc *http.ClientConn, base string) {

@@ -177,17 +177,8 @@ const (
 
 // shortBody is a short body that has been read, or why it has not been.
 type shortBody struct {
-	data     tarn.Buffer
-	err      error
-	panicked any // what Read has panicked with; nil: nothing
-}
-
-// orPanic panics as Read has.
-func (b shortBody) orPanic() shortBody {
-	if b.panicked != nil {
-		panic(b.panicked)
-	}
-	return b
+	data tarn.Buffer
+	err  error
 }
 
 // inline reads a short body for sending it with the header; false: it is to be sent by send, which gets what is being read from x.ahead.
@@ -208,7 +199,6 @@ func (x *call) inline(length int64) (_ tarn.Buffer, ok bool, _ error) {
 	select {
 	case b := <-x.ahead:
 		x.ahead = nil
-		b.orPanic() // here, where the caller may recover
 		return b.data, b.err == nil, b.err
 	case <-r.Context().Done():
 		x.dropAhead()
@@ -218,13 +208,11 @@ func (x *call) inline(length int64) (_ tarn.Buffer, ok bool, _ error) {
 	}
 }
 
-// readAhead is readShort on a goroutine of its own, for inline or send.
+// readAhead is readShort on a goroutine of its own, for inline or send. A panic of the body ends the program, as in net/http, and as
+// where send reads it.
 func (x *call) readAhead(length int64, ahead chan<- shortBody) {
 	b := shortBody{err: errBodyExited}
-	defer func() {
-		b.panicked = recover()
-		ahead <- b
-	}()
+	defer func() { ahead <- b }()
 	b = x.readShort(length)
 }
 
@@ -259,7 +247,7 @@ func (x *call) dropAhead() {
 		x.ahead = nil
 		x.sending.close(x.request)
 		go func() {
-			b := (<-ahead).orPanic()
+			b := <-ahead
 			b.data.Free()
 		}()
 	}
@@ -364,7 +352,7 @@ func (x *call) sendBody() error {
 	r := x.request
 	x.sending.started.Store(true)
 	if x.ahead != nil {
-		b := (<-x.ahead).orPanic()
+		b := <-x.ahead
 		if b.err != nil {
 			return b.err
 		}
