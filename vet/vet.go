@@ -78,6 +78,7 @@ func run(pass *analysis.Pass) (any, error) {
 		c.function(fn)
 	}
 	c.unfreed(fns)
+	c.copies()
 	for fn, con := range c.contracts {
 		if con.says() {
 			pass.ExportObjectFact(fn, con)
