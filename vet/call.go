@@ -86,8 +86,12 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	}
 	f.readThrough(s, c, pos)
 	f.overtaken(s, c)
-	if mc := spawned(c); mc != nil {
-		f.spawn(s, &ssa.CallCommon{Value: mc}, pos)
+	if mc := spawned(c, v); mc != nil {
+		to := byGoroutine(pos)
+		if when, ok := later[qualified(fn)]; ok {
+			to = custody{by: forGood, pos: pos, in: when}
+		}
+		f.spawn(s, &ssa.CallCommon{Value: mc}, to)
 	}
 	// Results get the names of their conditions before effects are applied, which may depend on them.
 	sig := c.Signature()
@@ -265,7 +269,7 @@ func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p p
 		f.keep(s, b, custody{by: forGood, pos: pos, in: when})
 	}
 	if name := qualified(fn); (spawns[name] || mayTry[name]) && isFunc(a.Type()) {
-		f.keep(s, b, custody{by: goroutine, pos: pos, in: "used by a goroutine that is started"})
+		f.keep(s, b, byGoroutine(pos))
 	}
 	if p.Effect == effectKeep {
 		f.keepIn(s, b, f.keptBy(c), pos, "kept by "+f.callText(c))

@@ -204,7 +204,7 @@ func (f *flow) looksOnly(v *ssa.FreeVar) bool {
 // onlySpawned reports whether a closure is only used as the body of a goroutine.
 func onlySpawned(mc *ssa.MakeClosure) bool {
 	for _, u := range *mc.Referrers() {
-		if call, ok := u.(*ssa.Call); ok && spawned(&call.Call) == mc {
+		if call, ok := u.(*ssa.Call); ok && spawned(&call.Call, call) == mc {
 			continue
 		}
 		if g, ok := u.(*ssa.Go); !ok || g.Call.Value != mc || slices.Contains(g.Call.Args, ssa.Value(mc)) {
@@ -214,9 +214,11 @@ func onlySpawned(mc *ssa.MakeClosure) bool {
 	return true
 }
 
-// spawned is the closure that a call certainly runs in a goroutine of its own, as sync.WaitGroup.Go does, or nil.
-func spawned(c *ssa.CallCommon) *ssa.MakeClosure {
-	if !spawns[qualified(callee(c))] || len(c.Args) != 2 {
+// spawned is the closure that a call certainly runs in a goroutine of its own, as sync.WaitGroup.Go does, or later, as
+// time.AfterFunc does where its result v, which could prevent it, is ignored; or nil.
+func spawned(c *ssa.CallCommon, v ssa.Value) *ssa.MakeClosure {
+	name := qualified(callee(c))
+	if !spawns[name] && !(afterFuncs[name] && v != nil && ignored(v)) || len(c.Args) != 2 {
 		return nil
 	}
 	mc, _ := c.Args[1].(*ssa.MakeClosure)

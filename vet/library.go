@@ -83,6 +83,9 @@ var later = map[string]string{
 	"runtime.AddCleanup": "after a garbage collection", "runtime.SetFinalizer": "after a garbage collection",
 }
 
+// afterFuncs are those of later that run their function argument once, in a goroutine of its own.
+var afterFuncs = map[string]bool{"time.AfterFunc": true, "context.AfterFunc": true}
+
 // spawns are methods that run their function argument in a goroutine of its own; mayTry may run it.
 var (
 	spawns = map[string]bool{"sync.Go": true, "golang.org/x/sync/errgroup.Go": true}

@@ -25,7 +25,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.RunDefers:
 		return f.runDefers(s)
 	case *ssa.Go:
-		f.spawn(s, &instr.Call, instr.Pos())
+		f.spawn(s, &instr.Call, byGoroutine(instr.Pos()))
 	case *ssa.Alloc:
 		f.alloc(s, instr)
 	case *ssa.Store:
@@ -250,9 +250,18 @@ func (f *flow) extractOf(at slot) slot {
 	return at
 }
 
-// spawn handles a go statement, or a call that starts a goroutine with a function literal: another goroutine gets the
-// arguments.
-func (f *flow) spawn(s *state, call *ssa.CallCommon, pos token.Pos) {
+// byGoroutine is the custody of what a goroutine uses.
+func byGoroutine(pos token.Pos) custody {
+	return custody{by: goroutine, pos: pos, in: "used by a goroutine that is started"}
+}
+
+// spawn handles a go statement, or a call that starts a goroutine with a function literal, now or later: another
+// goroutine gets the arguments, and what it only uses is in the custody that to says.
+func (f *flow) spawn(s *state, call *ssa.CallCommon, to custody) {
+	pos, by := to.pos, "the goroutine"
+	if to.by == forGood {
+		by = "the function that runs " + to.in
+	}
 	c := f.contractOf(call)
 	for i, a := range operands(call) {
 		b := f.reaching(s, a)
@@ -260,7 +269,6 @@ func (f *flow) spawn(s *state, call *ssa.CallCommon, pos token.Pos) {
 			continue
 		}
 		f.look(s, binding{refs: b.refs}, pos, "used")
-		to := custody{by: goroutine, pos: pos, in: "used by a goroutine that is started"}
 		if c.param(i).Effect == effectBorrow && len(b.refs) > 0 {
 			f.keep(s, binding{views: f.whole(s, b)}, to)
 			continue // must still be freed here
@@ -270,7 +278,7 @@ func (f *flow) spawn(s *state, call *ssa.CallCommon, pos token.Pos) {
 			continue
 		}
 		if p := c.param(i); (p.Effect == effectDrop || p.Effect == effectEmpty) && p.When == always && f.kinds.pointee(a.Type()) == handle {
-			f.give(s, b, pos, "the goroutine") // the literal frees the variable, or gives it away
+			f.give(s, b, pos, by) // the literal frees the variable, or gives it away
 			continue
 		}
 		f.keep(s, b, to)
