@@ -57,11 +57,12 @@ type webExchange struct {
 	connected signal // when it is
 }
 
-// awaitConn waits until the transport has said which connection the request has, if it does. h2http calls hooks on a goroutine of its own,
-// so that the connection may be in use already, or the response received.
+// awaitConn waits until the transport has said which connection the request has, if it certainly does: an *http.Transport may have handed the
+// request over to another. h2http calls hooks on a goroutine of its own, so that the connection may be in use already. It has called them when
+// it returns the response.
 func (x *webExchange) awaitConn(ctx context.Context) {
 	switch x.web.rt.(type) {
-	case *webConns, *http.Transport, *h2http.Transport:
+	case *webConns, *h2http.Transport:
 	default:
 		return
 	}
@@ -352,7 +353,6 @@ func (x *webExchange) send(r *http.Request) error {
 	if err != nil {
 		return x.notSent(err)
 	}
-	x.awaitConn(r.Context())
 	x.res = res
 	x.body = webBody{r: res.Body, refs: (*responseRefs)(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
 	x.body.plain, x.body.in.Ends = x.in.framing().plain, x.in.framing().ends
