@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/tarn-go/tarn/internal/turn"
 )
 
-// TestCopy copies there and back with each go-smb2, and compares every byte.
+// TestCopy copies there and back with each backend, and compares every byte.
 func TestCopy(t *testing.T) {
 	modes, megabytes, files := rig.Modes()[:1], 64, 100
 	if os.Getenv("TARN_LONG") == "1" {
@@ -31,7 +32,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// BenchmarkCopy copies 1 GiB, and 2,000 files of 4 KiB, there and back with each go-smb2. The time includes the start of rclone. Every
+// BenchmarkCopy copies 1 GiB, and 2,000 files of 4 KiB, there and back with each backend. The time includes the start of rclone. Every
 // byte is compared. Copies are made where TMPDIR is, which should be in memory. cpu-ns/op is rclone's processor time.
 func BenchmarkCopy(b *testing.B) {
 	for c := range copies(b, rig.Modes(), 1024, 2000) {
@@ -61,12 +62,12 @@ type copying struct {
 	from, there, back string
 }
 
-// copies are those of both variants, in the order of this turn.
+// copies are those of all variants, in the order of this turn.
 func copies(t testing.TB, modes []rig.Mode, megabytes, files int) iter.Seq[*copying] {
 	w := shop(t)
 	binary := map[variant]string{}
-	for _, v := range []variant{shipped, tarns} {
-		binary[v] = w.build(t, v, "./rclone", "build")
+	for _, v := range variants {
+		binary[v] = w.build(t, v, program, "build")
 	}
 	source := t.TempDir()
 	fill(t, filepath.Join(source, "large"), 1, megabytes<<20)
@@ -75,7 +76,7 @@ func copies(t testing.TB, modes []rig.Mode, megabytes, files int) iter.Seq[*copy
 		for _, mode := range modes {
 			srv := startServer(t, mode)
 			for _, work := range []string{"large", "small"} {
-				for _, v := range turn.Order(shipped, tarns) {
+				for _, v := range turn.Order(slices.Clone(variants)...) {
 					there := fmt.Sprintf("%s-%s", work, v)
 					c := &copying{srv, mode, v, work, binary[v], filepath.Join(source, work), there, filepath.Join(t.TempDir(), "back")}
 					if !yield(c) {
@@ -95,7 +96,7 @@ func (c *copying) peer() string {
 	if c.variant == shipped {
 		return "go-smb2"
 	}
-	return "tarn"
+	return string(c.variant)
 }
 
 // put copies to the server and returns the processor time.
@@ -113,7 +114,7 @@ func (c *copying) get(t testing.TB) time.Duration {
 func (c *copying) copy(t testing.TB, from, to string) time.Duration {
 	t.Helper()
 	cmd := exec.Command(c.binary, "copy", "--ignore-times", from, to) // files that are there from an earlier iteration are copied again
-	cmd.Env = c.srv.env
+	cmd.Env = c.srv.env(c.variant)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s copy %s %s: %v\n%s", filepath.Base(c.binary), from, to, err, tail(out))
 	}

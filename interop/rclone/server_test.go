@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rclone/rclone/fs/config/obscure"
@@ -12,10 +13,13 @@ import (
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
+// remote begins the variables of the environment that configure the remote.
+const remote = "RCLONE_CONFIG_TARNRIG_"
+
 // server is a Samba server that is configured in rclone as the remote "tarnrig".
 type server struct {
 	share, dir string
-	env        []string
+	environ    []string
 }
 
 func startServer(t testing.TB, mode rig.Mode) *server {
@@ -29,10 +33,14 @@ func startServer(t testing.TB, mode rig.Mode) *server {
 	if err := os.WriteFile(conf, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const remote = "RCLONE_CONFIG_TARNRIG_"
 	return &server{
 		share: "tarnrig:" + s.Share, dir: s.Dir,
-		env: append(os.Environ(), "RCLONE_CONFIG="+conf, remote+"TYPE=smb", remote+"HOST="+host, remote+"PORT="+port,
+		environ: append(os.Environ(), "RCLONE_CONFIG="+conf, remote+"ALLOW_UNSIGNED=true", remote+"HOST="+host, remote+"PORT="+port,
 			remote+"USER="+s.User, remote+"PASS="+obscure.MustObscure(s.Password)),
 	}
+}
+
+// env is the environment of a program with the SMB backend of v.
+func (s *server) env(v variant) []string {
+	return append(slices.Clip(s.environ), remote+"TYPE="+v.backend())
 }
