@@ -200,7 +200,8 @@ func shop(t testing.TB) *workshop {
 func (w *workshop) build(t testing.TB, v variant, pkg string, args ...string) string {
 	t.Helper()
 	bin := filepath.Join(w.dir, string(v)+"-"+strings.ReplaceAll(strings.TrimPrefix(pkg, rclone+"/"), "/", "-"))
-	args = append(append(args, "-tags="+string(v), "-mod=mod", "-modfile="+w.modfile[v], "-o", bin), pkg)
+	// -trimpath: without it the build cache knows the directory of the sources, which is new in each run.
+	args = append(append(args, "-trimpath", "-tags="+string(v), "-mod=mod", "-modfile="+w.modfile[v], "-o", bin), pkg)
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = w.module[v], append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

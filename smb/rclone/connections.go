@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/smb"
@@ -26,9 +27,10 @@ type connections struct {
 
 // slot has one session, or none.
 type slot struct {
-	uses int // operations that hold it; guarded by connections.mu
+	uses int         // operations that hold it; guarded by connections.mu
+	live atomic.Bool // it has a session; changed with busy
 
-	mu      sync.Mutex // held while the session is made, mounted or closed
+	busy    chan struct{} // holds a value while the session is made, mounted or closed; guards what follows
 	session *smb.Session
 	shares  map[string]*smb.Share
 }
@@ -36,7 +38,7 @@ type slot struct {
 func newConnections(d *smb.Dialer, addr string, limit int, idle time.Duration) *connections {
 	c := &connections{dialer: d, addr: addr, idle: idle}
 	for range max(limit, 1) {
-		c.slots = append(c.slots, new(slot))
+		c.slots = append(c.slots, &slot{busy: make(chan struct{}, 1)})
 	}
 	return c
 }
@@ -48,18 +50,44 @@ type lease struct {
 	*smb.Session
 	share *smb.Share // with the operation's context; nil where no share was asked for
 	waits bool       // see wait
+	ended sync.Once
 }
 
 // get returns a lease of a session with a mount of the named share; "" for none. The caller releases it with the operation's error.
+//
+// Where another session cannot be made, one that exists is used: it waits for a server that is started again, and the server may refuse
+// more connections.
 func (c *connections) get(ctx context.Context, share string) (*lease, error) {
-	s := c.take()
-	l := &lease{from: c, slot: s}
+	l := &lease{from: c, slot: c.take()}
 	err := l.prepare(ctx, share)
+	if err != nil && l.Session == nil && ctx.Err() == nil && l.moveToLive() {
+		err = l.prepare(ctx, share)
+	}
 	if err != nil {
 		l.release(err)
 		return nil, err
 	}
 	return l, nil
+}
+
+// moveToLive moves the lease to the least used slot with a session; false if there is none.
+func (l *lease) moveToLive() bool {
+	c := l.from
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var best *slot
+	for _, s := range c.slots {
+		if s.live.Load() && (best == nil || s.uses < best.uses) {
+			best = s
+		}
+	}
+	if best == nil {
+		return false
+	}
+	l.slot.uses--
+	l.slot = best
+	l.slot.uses++
+	return true
 }
 
 // wait says that the operation will only wait from now on, so that others prefer this session to making another. Samba tells one of
@@ -87,14 +115,19 @@ func (c *connections) take() *slot {
 // prepare makes the session and the mount where there are none.
 func (l *lease) prepare(ctx context.Context, share string) error {
 	s := l.slot
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if s.session == nil {
 		session, err := l.from.dialer.Dial(ctx, l.from.addr)
 		if err != nil {
 			return err
 		}
 		s.session, s.shares = session, map[string]*smb.Share{}
+		s.live.Store(true)
 	}
 	l.Session = s.session
 	if share == "" {
@@ -112,8 +145,11 @@ func (l *lease) prepare(ctx context.Context, share string) error {
 	return nil
 }
 
-// release ends the lease. A session that cannot be used again is closed: package smb connects it again by itself in other cases.
-func (l *lease) release(err error) {
+// release ends the lease; a second call does nothing. A session that cannot be used again is closed: package smb connects it again by
+// itself in other cases.
+func (l *lease) release(err error) { l.ended.Do(func() { l.end(err) }) }
+
+func (l *lease) end(err error) {
 	if errors.Is(err, smb.ErrShareLost) || errors.Is(err, smb.ErrClosed) || errors.Is(err, smb.ErrLogin) {
 		l.slot.close(l.Session)
 	}
@@ -130,13 +166,14 @@ func (l *lease) release(err error) {
 
 // close closes the slot's session if it is still that one.
 func (s *slot) close(session *smb.Session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
 	if s.session == nil || s.session != session {
 		return
 	}
 	s.session.Close() // its operations fail; what the server has is released with the connection
 	s.session, s.shares = nil, nil
+	s.live.Store(false)
 }
 
 // closeIdle closes the sessions unless one is in use.
@@ -160,9 +197,9 @@ func (c *connections) close() {
 
 func (c *connections) closeLocked() {
 	for _, s := range c.slots {
-		s.mu.Lock()
+		s.busy <- struct{}{}
 		session := s.session
-		s.mu.Unlock()
+		<-s.busy
 		s.close(session)
 	}
 }

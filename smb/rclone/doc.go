@@ -11,7 +11,7 @@
 //
 // The server copies files by itself, removes directories with many requests in flight, and reports changes to a mount. Messages are
 // signed unless allow_unsigned is set. Symbolic links are left out, as by rclone's local backend, unless copy_links is set. A
-// session reconnects by itself. An upload over an existing file keeps its permissions, streams and time of creation.
+// session reconnects by itself. An upload with --inplace over an existing file keeps its permissions, streams and time of creation.
 //
 // # Not there
 //

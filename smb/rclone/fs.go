@@ -112,9 +112,13 @@ func (f *Fs) onServer(name string) string {
 	return f.opt.Enc.FromStandardPath(name)
 }
 
-// translate marks errors that another attempt may not meet.
+// translate marks errors that another attempt may not meet. ErrClosed is one of them: another operation that cannot use a session again
+// closes it. A refused login ends rclone's command, because servers lock the accounts of users after a number of refusals.
 func (f *Fs) translate(err error) error {
-	for _, lost := range []error{smb.ErrConnLost, smb.ErrHandleLost, smb.ErrShareLost} {
+	if errors.Is(err, smb.ErrLogin) {
+		return fserrors.FatalError(err)
+	}
+	for _, lost := range []error{smb.ErrConnLost, smb.ErrHandleLost, smb.ErrShareLost, smb.ErrClosed} {
 		if errors.Is(err, lost) {
 			return fserrors.RetryError(err)
 		}
@@ -150,7 +154,9 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 				return err
 			}
 			if info.Mode()&iofs.ModeSymlink != 0 {
-				if info = f.follow(share, path.Join(name, e.Name())); info == nil {
+				if info, err = f.follow(ctx, share, path.Join(name, e.Name())); err != nil {
+					return err
+				} else if info == nil {
 					continue
 				}
 			}
@@ -183,18 +189,23 @@ func (d *Directory) SetModTime(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-// follow returns what a symbolic link leads to; nil if it is to be left out.
-func (f *Fs) follow(share *smb.Share, name string) iofs.FileInfo {
+// follow returns what a symbolic link leads to; nil if it is to be left out. A link that cannot be followed is left out and counted as an
+// error of the command, so that a sync does not remove its copy. The listing fails where the link was not the cause.
+func (f *Fs) follow(ctx context.Context, share *smb.Share, name string) (iofs.FileInfo, error) {
 	if !f.opt.CopyLinks {
 		fs.Logf(f, "%s: the symbolic link is left out; see copy_links", name)
-		return nil
+		return nil, nil
 	}
 	info, err := share.Stat(name)
-	if err != nil {
-		fs.Errorf(f, "%s: the symbolic link cannot be followed: %v", name, err)
-		return nil
+	if err == nil {
+		return info, nil
 	}
-	return info
+	if ctx.Err() != nil || fserrors.IsRetryError(f.translate(err)) {
+		return nil, err
+	}
+	fs.Errorf(f, "%s: the symbolic link cannot be followed: %v", name, err)
+	fs.CountError(ctx, err)
+	return nil, nil
 }
 
 func (f *Fs) listShares(ctx context.Context) (fs.DirEntries, error) {
@@ -342,7 +353,7 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		return nil, fs.ErrorCantCopy
 	}
 	if err != nil {
-		return nil, err
+		return nil, missing(err, fs.ErrorObjectNotFound)
 	}
 	return f.NewObject(ctx, remote)
 }
@@ -358,6 +369,10 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		return nil, err
 	}
 	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
+		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet.
+		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+			return err
+		}
 		if err := withParents(share, name, func() error { return share.Rename(from, name) }); err != nil {
 			return err
 		}
@@ -383,6 +398,9 @@ func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string
 	if fromShare != toShare || other.conns.addr != f.conns.addr || from == "" || to == "" {
 		return fs.ErrorCantDirMove
 	}
+	if strings.HasPrefix(to, from+"/") {
+		return fs.ErrorOverlapping
+	}
 	err := f.use(ctx, dstRemote, fs.ErrorCantDirMove, func(share *smb.Share, name string) error {
 		if _, err := share.Lstat(name); err == nil {
 			return fs.ErrorDirExists // also where it is the source itself, which servers rename to its own name
@@ -404,14 +422,17 @@ func (f *Fs) DirSetModTime(ctx context.Context, dir string, t time.Time) error {
 
 func (f *Fs) About(ctx context.Context) (*fs.Usage, error) {
 	usage := new(fs.Usage)
-	err := f.use(ctx, "", nil, func(share *smb.Share, _ string) error {
+	err := f.use(ctx, "", fs.ErrorListBucketRequired, func(share *smb.Share, _ string) error {
 		s, err := share.Statfs()
 		if err == nil {
 			usage.Total, usage.Used, usage.Free = &s.TotalBytes, ptr(s.TotalBytes-s.FreeBytes), &s.AvailableBytes
 		}
 		return err
 	})
-	return usage, err
+	if err != nil {
+		return nil, err
+	}
+	return usage, nil
 }
 
 func ptr(n int64) *int64 { return &n }

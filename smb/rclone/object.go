@@ -111,14 +111,12 @@ func (r *reader) Read(p []byte) (int, error) {
 
 func (r *reader) Close() error {
 	err := r.file.Close()
-	if r.lease != nil {
-		r.lease.release(err)
-		r.lease = nil
-	}
+	r.lease.release(err)
 	return r.fs.translate(err)
 }
 
-// Update writes the file in place, so that an existing one keeps what it has besides data. If that fails, a new file is removed.
+// Update writes the file in place, so that an existing one keeps what it has besides data. If that fails, a new file is removed, and an
+// existing one is left with what was written. rclone calls it for a file of another name, which it then moves, unless --inplace is set.
 func (o *Object) Update(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) error {
 	t, err := timesFor(ctx, o.fs, src, options)
 	if err != nil {
@@ -148,12 +146,19 @@ func (o *Object) Update(ctx context.Context, in io.Reader, src fs.ObjectInfo, op
 			err = closeErr
 		}
 		if err != nil && created {
-			if removeErr := share.WithContext(context.WithoutCancel(ctx)).Remove(name); removeErr != nil {
+			if removeErr := removeAfter(ctx, share, name); removeErr != nil {
 				fs.Errorf(o, "what was uploaded until the failure cannot be removed: %v", removeErr)
 			}
 		}
 		return err
 	})
+}
+
+// removeAfter removes a file of a failed upload, whose context may have ended.
+func removeAfter(ctx context.Context, share *smb.Share, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smb.DefaultCloseTimeout)
+	defer cancel()
+	return share.WithContext(ctx).Remove(name)
 }
 
 // times are those that an upload sets; a zero time is left to the server.
@@ -231,9 +236,6 @@ func (w *writerAt) WriteAt(p []byte, off int64) (int, error) {
 
 func (w *writerAt) Close() error {
 	err := w.file.Close()
-	if w.lease != nil {
-		w.lease.release(err)
-		w.lease = nil
-	}
+	w.lease.release(err)
 	return w.fs.translate(err)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rclone/rclone/backend/overview"
 	"github.com/rclone/rclone/fs"
 	"github.com/rclone/rclone/fs/config"
 	"github.com/rclone/rclone/fs/config/obscure"
@@ -50,6 +51,8 @@ func info() *fs.RegInfo {
 		Name:        Type,
 		Description: "SMB / CIFS (Tarn)",
 		NewFs:       newFs,
+		Overview: &overview.BackendConfig{Backend: Type, Name: "SMB / CIFS (Tarn)", Maintainers: "External", DataIntegrity: "Modtime", Remote: "TestTarnSMB:rclone",
+			Precision: 100},
 		MetadataInfo: &fs.MetadataInfo{System: map[string]fs.MetadataHelp{
 			"mtime":      {Help: "Time of the last modification.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z"},
 			"atime":      {Help: "Time of the last access.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z"},

@@ -18,8 +18,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// remote is a Samba server that rclone knows as the remote "tarnrig", until the test ends.
+// remote is a share of a server that rclone knows as the remote "tarnrig", until the test ends.
 func remote(t testing.TB, mode rig.Mode, options map[string]string) (path, dir string) {
+	t.Helper()
+	path, srv := serve(t, mode, options)
+	return path, srv.Dir
+}
+
+// serve is remote, with the server.
+func serve(t testing.TB, mode rig.Mode, options map[string]string) (path string, srv *rig.Server) {
 	t.Helper()
 	s := rigtest.Start(t, rig.Config{Mode: mode})
 	host, port, err := net.SplitHostPort(s.Addr)
@@ -37,7 +44,7 @@ func remote(t testing.TB, mode rig.Mode, options map[string]string) (path, dir s
 	for key, value := range options {
 		t.Setenv("RCLONE_CONFIG_TARNRIG_"+key, value)
 	}
-	return "tarnrig:" + s.Share, s.Dir
+	return "tarnrig:" + s.Share, s
 }
 
 // TestSuite is rclone's own suite for backends, against Samba in plain, signed and encrypted sessions.

@@ -1,0 +1,372 @@
+package rclone
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/fserrors"
+	"github.com/rclone/rclone/fs/object"
+	rsync "github.com/rclone/rclone/fs/sync"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/smb"
+)
+
+// newRemote is a remote with files in its root "dir", and that directory on the server.
+func newRemote(t *testing.T, options map[string]string) (f *Fs, srv *rig.Server, dir string) {
+	t.Helper()
+	path, srv := serve(t, rig.Signed, options)
+	dir = filepath.Join(srv.Dir, "dir")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := srv.Own(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return open(t, path+"/dir"), srv, dir
+}
+
+func open(t *testing.T, path string) *Fs {
+	t.Helper()
+	r, err := fs.NewFs(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.(*Fs).Shutdown(context.Background()) })
+	return r.(*Fs)
+}
+
+func put(t *testing.T, f *Fs, name, content string) *Object {
+	t.Helper()
+	o, err := f.Put(t.Context(), strings.NewReader(content), described(name, int64(len(content))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.(*Object)
+}
+
+func described(name string, size int64) fs.ObjectInfo {
+	return object.NewStaticObjectInfo(name, time.Unix(1e9, 0), size, true, nil, nil)
+}
+
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// inUse is how many operations have a lease.
+func (c *connections) inUse() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uses
+}
+
+func TestCloseEndsLeaseOnce(t *testing.T) {
+	f, _, _ := newRemote(t, nil)
+	o := put(t, f, "a", "content")
+	r, err := o.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.OpenWriterAt(t.Context(), "b", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := f.conns.inUse(); n != 2 {
+		t.Errorf("%d leases", n)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { r.Close() })
+		all.Go(func() { w.Close() })
+	}
+	all.Wait()
+	if n := f.conns.inUse(); n != 0 {
+		t.Errorf("%d leases", n)
+	}
+	put(t, f, "c", "the session is still good")
+}
+
+func TestOpenFileKeepsConnections(t *testing.T) {
+	f, _, _ := newRemote(t, map[string]string{"IDLE_TIMEOUT": "1ns"})
+	r, err := put(t, f, "a", "content").Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, f, "b", "another operation ends")
+	f.conns.closeIdle()
+	if b, err := io.ReadAll(r); err != nil || string(b) != "content" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitForConnectionEndsWithContext(t *testing.T) {
+	f, _, _ := newRemote(t, map[string]string{"CONNECTIONS": "1"})
+	f.conns.slots[0].busy <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.NewObject(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	<-f.conns.slots[0].busy
+	if n := f.conns.inUse(); n != 0 {
+		t.Errorf("%d leases", n)
+	}
+}
+
+// halfway calls at once, when half of its bytes are read.
+type halfway struct {
+	io.Reader
+	left int
+	at   func()
+}
+
+func (h *halfway) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if h.left -= n; h.left < 0 && h.at != nil {
+		h.at()
+		h.at = nil
+	}
+	return n, err
+}
+
+func TestCancelledUpload(t *testing.T) {
+	f, _, dir := newRemote(t, nil)
+	const size = 4 << 20
+	put(t, f, "old", "content")
+	for _, name := range []string{"new", "old"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		in := &halfway{bytes.NewReader(make([]byte, size)), size / 2, cancel}
+		if _, err := f.Put(ctx, in, described(name, size)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := names(t, dir); got != "old" {
+		t.Errorf("there is %s", got)
+	}
+	if n := f.conns.inUse(); n != 0 {
+		t.Errorf("%d leases", n)
+	}
+}
+
+func TestUploadToRestartedServer(t *testing.T) {
+	f, srv, dir := newRemote(t, nil)
+	const size = 4 << 20
+	in := &halfway{bytes.NewReader(make([]byte, size)), size / 2, func() { restart(t, srv) }}
+	if _, err := f.Put(t.Context(), in, described("a", size)); err != nil {
+		if !fserrors.IsRetryError(err) {
+			t.Errorf("not repeated: %v", err)
+		}
+		if got := names(t, dir); got != "" {
+			t.Errorf("there is %s", got)
+		}
+	}
+	put(t, f, "a", "content")
+}
+
+func TestReadFromRestartedServer(t *testing.T) {
+	f, srv, _ := newRemote(t, nil)
+	o := put(t, f, "a", strings.Repeat("x", 32<<20))
+	r, err := o.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	in := &halfway{r, 1 << 20, func() { restart(t, srv) }}
+	n, err := io.Copy(io.Discard, in)
+	if err != nil && !fserrors.IsRetryError(err) {
+		t.Errorf("not repeated after %d bytes: %v", n, err)
+	}
+}
+
+func restart(t *testing.T, srv *rig.Server) {
+	srv.Kill()
+	if err := srv.Start(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSyncWithRestarts syncs there and back while the server ends and starts again.
+func TestSyncWithRestarts(t *testing.T) {
+	f, srv, dir := newRemote(t, nil)
+	source, back := t.TempDir(), t.TempDir()
+	const files = 300
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(source, fmt.Sprint(i)), bytes.Repeat([]byte{byte(i)}, 64<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	local := func(path string) fs.Fs {
+		l, err := fs.NewFs(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, way := range []struct {
+		to, from fs.Fs
+		dir      string
+	}{{f, local(source), dir}, {local(back), f, back}} {
+		done := make(chan error, 1)
+		go func() { done <- rsync.Sync(t.Context(), way.to, way.from, true) }()
+		awaitFiles(t, way.dir, 20)
+		restart(t, srv)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range files {
+		want, _ := os.ReadFile(filepath.Join(source, fmt.Sprint(i)))
+		if got, err := os.ReadFile(filepath.Join(back, fmt.Sprint(i))); err != nil || !bytes.Equal(want, got) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// awaitFiles returns when dir has n files.
+func awaitFiles(t *testing.T, dir string, n int) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) >= n {
+			return
+		}
+	}
+}
+
+// TestRefusedConnection uses the session that there is while another cannot be made.
+func TestRefusedConnection(t *testing.T) {
+	f, srv, _ := newRemote(t, nil)
+	r, err := put(t, f, "a", "content").Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.conns.dialer = &smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: "wrong"}}
+	put(t, f, "b", "by the session of the reader")
+}
+
+func TestNames(t *testing.T) {
+	f, _, _ := newRemote(t, nil)
+	for _, name := range []string{"a:b*c?", "trailing.", "trailing ", `back\slash`, "ünïcode-日本", "quo\"te<>|", "d./ e ./f."} {
+		put(t, f, name, name)
+		o, err := f.NewObject(t.Context(), name)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if err := o.Remove(t.Context()); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestCase moves a file to its name in another case, and back by way of a third.
+func TestCase(t *testing.T) {
+	f, _, dir := newRemote(t, nil)
+	var o fs.Object = put(t, f, "file", "content")
+	for _, name := range []string{"File", "other", "file", "other", "FILE"} {
+		var err error
+		if _, err = f.NewObject(t.Context(), "FiLe"); err != nil && err != fs.ErrorObjectNotFound {
+			t.Fatal(err)
+		}
+		if o, err = f.Move(t.Context(), o, name); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(t, dir); got != name {
+			t.Errorf("%s instead of %s", got, name)
+		}
+	}
+}
+
+func TestOntoItself(t *testing.T) {
+	f, _, dir := newRemote(t, nil)
+	o := put(t, f, "d/a", "content")
+	if _, err := f.Copy(t.Context(), o, "d/a"); !errors.Is(err, smb.ErrSameFile) {
+		t.Error(err)
+	}
+	if _, err := f.Copy(t.Context(), o, "D/A"); !errors.Is(err, smb.ErrSameFile) {
+		t.Error(err)
+	}
+	if err := f.DirMove(t.Context(), f, "d", "d/e/f"); err != fs.ErrorOverlapping {
+		t.Error(err)
+	}
+	if got := names(t, filepath.Join(dir, "d")); got != "a" {
+		t.Errorf("there is %s", got)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "d", "a")); err != nil || string(b) != "content" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestRoots(t *testing.T) {
+	path, _ := remote(t, rig.Signed, nil)
+	server := open(t, path[:strings.Index(path, ":")+1])
+	if entries, err := server.List(t.Context(), ""); err != nil || len(entries) == 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	for name, err := range map[string]error{
+		"list":  func() error { _, err := server.List(t.Context(), "nosuchshare"); return err }(),
+		"mkdir": server.Mkdir(t.Context(), "nosuchshare"),
+		"rmdir": server.Rmdir(t.Context(), "nosuchshare/d"),
+		"purge": server.Purge(t.Context(), ""),
+		"put": func() error {
+			_, err := server.Put(t.Context(), strings.NewReader(""), described("a", 0))
+			return err
+		}(),
+		"object": func() error { _, err := server.NewObject(t.Context(), "nosuchshare/a"); return err }(),
+		"about":  func() error { _, err := server.About(t.Context()); return err }(),
+	} {
+		if err == nil {
+			t.Errorf("%s succeeds", name)
+		}
+	}
+	share := open(t, path)
+	if err := share.Purge(t.Context(), ""); err != fs.ErrorCantPurge {
+		t.Error(err)
+	}
+}
+
+func TestRefusedLogin(t *testing.T) {
+	path, _ := remote(t, rig.Signed, map[string]string{"USER": "nosuchuser"})
+	if _, err := open(t, path).List(t.Context(), ""); !errors.Is(err, smb.ErrLogin) || !fserrors.IsFatalError(err) {
+		t.Error(err)
+	}
+}
+
+func TestPurgeOfLink(t *testing.T) {
+	f, _, dir := newRemote(t, nil)
+	put(t, f, "kept/a", "content")
+	if err := os.Symlink("kept", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Purge(t.Context(), "link"); !errors.Is(err, smb.ErrLeavesTree) {
+		t.Error(err)
+	}
+	if got := names(t, filepath.Join(dir, "kept")); got != "a" {
+		t.Errorf("there is %q", got)
+	}
+}
