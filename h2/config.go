@@ -50,7 +50,8 @@ type Config struct {
 	// equal to Window keeps it fixed.
 	ConnWindow int
 	// Unread bounds the bytes received and not yet consumed on all streams
-	// together; beyond it the connection's window is withheld. 0: 64 MiB.
+	// together: they and what the peer may still send are at most Unread and
+	// ConnWindow. 0: 64 MiB.
 	Unread int
 	// MaxStreams bounds the streams a peer may have open or unreleased on a server;
 	// 0: 100 (grpc-go: unlimited). On a client it bounds those this side opens,

@@ -349,6 +349,40 @@ func TestManyShortStreamsOpenTheConnection(t *testing.T) {
 	})
 }
 
+// TestUnreadBoundsWhatGrows: what a server holds of bodies that nobody reads stays within Unread and the window that the connection
+// begins with, also where the peer's pace makes the connection's window grow meanwhile.
+func TestUnreadBoundsWhatGrows(t *testing.T) {
+	const unread, first = 4 << 20, 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, delayed(20*time.Millisecond), Config{idleAfter: time.Hour}, Config{idleAfter: time.Hour, Unread: unread, ConnWindow: first})
+		p.sh.hold = true
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				s, err := p.c.Open(ctx, newCall(), &Out{Block: testRequest})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.Write(ctx, &Out{Data: p.pool.Get(1 << 20)})
+				s.Reset(Cancel)
+				s.Release()
+			})
+		}
+		<-time.After(5 * time.Second)
+		p.s.mu.Lock()
+		got := p.s.recv.unread
+		p.s.mu.Unlock()
+		if got < unread || got > unread+first {
+			t.Errorf("%d bytes are unread", got)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
 // TestPostWithoutDataBelowZero: a peer that lowers INITIAL_WINDOW_SIZE makes the windows of open streams negative (RFC 9113 section 6.9.2).
 // What has no DATA needs no window.
 func TestPostWithoutDataBelowZero(t *testing.T) {

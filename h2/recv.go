@@ -52,14 +52,24 @@ func (r *receiving) near() bool { return r.rtt > 0 && r.rtt <= steadyRTT }
 // whether it has. c.mu is held.
 func (c *Conn) returnConnWindow() bool {
 	r := &c.recv
-	if r.returnable < returnFrom(r.size) || r.unread > c.cfg.Unread || c.life >= dead {
+	n := min(r.returnable, c.roomToSend())
+	if n < returnFrom(r.size) || c.life >= dead {
 		return false
 	}
-	n := r.returnable + c.growConn(r.returnable)
-	c.putWindow(0, n)
+	r.returnable -= n
 	r.conn += n
-	r.returnable = 0
+	d := min(c.growConn(n), c.roomToSend())
+	r.size += d
+	r.conn += d
+	c.putWindow(0, n+d)
 	return true
+}
+
+// roomToSend is by how much the peer may be let send more on the connection: what lies unread and what it may send are together at most
+// Unread and the window that the connection begins with. Otherwise a peer could make the window grow and then fill it. c.mu is held.
+func (c *Conn) roomToSend() int {
+	r := &c.recv
+	return max(0, c.cfg.Unread-r.unread+max(c.cfg.ConnWindow, initialWindow)-r.conn)
 }
 
 // growConn widens the connection's window, of which n bytes are about to be given back, by as much as it is if it is what limits the peer,
@@ -73,9 +83,7 @@ func (c *Conn) growConn(n int) int {
 	if r.size >= most || !r.pace.limits(r.size, n, r.rtt) || !c.certain() {
 		return 0
 	}
-	d := min(r.size, most-r.size)
-	r.size += d
-	return d
+	return min(r.size, most-r.size)
 }
 
 // Consumed says that the application has taken n bytes that were delivered on s,
@@ -119,9 +127,8 @@ func (s *Stream) account(taken, reopened int) {
 // is to be sent for it. c.mu is held.
 func (c *Conn) consumed(s *Stream, n int) bool {
 	s.unread -= n
-	withheld := c.recv.unread > c.cfg.Unread
 	c.recv.unread -= n
-	return withheld && c.returnConnWindow()
+	return c.returnConnWindow()
 }
 
 // returnStreamWindow gives the window of s back once much of it can be, and reports
@@ -165,7 +172,7 @@ func (c *Conn) grow(s *Stream) {
 		t.in += int64(added)
 	}
 	c.announceWindow()
-	if d := twice(r.window) - r.size; d > 0 {
+	if d := min(twice(r.window)-r.size, c.roomToSend()); d > 0 {
 		c.putWindow(0, d)
 		r.size += d
 		r.conn += d
