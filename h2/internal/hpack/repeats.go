@@ -3,7 +3,7 @@ package hpack
 import "hash/maphash"
 
 const (
-	maxFirst      = 64  // bytes of a value that enters the table when its name is first seen
+	maxFirst      = 64  // bytes of a value that enters the table when its name is first seen, for the name above all
 	maxRepeated   = 512 // bytes of a value that enters it because it repeats
 	minCredential = 20  // bytes of a credential below which it is never entered
 	// maxValues is how many values of one name fields enter. As nothing is evicted, values that repeat for a
