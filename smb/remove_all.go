@@ -332,9 +332,16 @@ func leaving(err error) error {
 	return err
 }
 
+// gone reports whether err says that what was to be opened does not exist. Later, a server means something else: Samba refuses to remove
+// a directory in which it cannot resolve a symbolic link with STATUS_OBJECT_PATH_NOT_FOUND.
+func gone(err error) bool {
+	var refused *ResponseError
+	return errors.Is(err, fs.ErrNotExist) && (!errors.As(err, &refused) || refused.Command == proto.CommandCreate.String())
+}
+
 // wasListed goes on with a directory that was listed, as far as it could be.
 func (r *removal) wasListed(d *directory, names []removable, err error) {
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !gone(err) {
 		r.fail(d, err)
 	}
 	if d.names, d.left = names, len(names); d.left == 0 {
@@ -351,7 +358,7 @@ func (r *removal) wasListed(d *directory, names []removable, err error) {
 // tried goes on with an entry after the first attempt to remove it.
 func (r *removal) tried(e *directory, err error) {
 	switch {
-	case !hasStatus(err, proto.StatusDirectoryNotEmpty):
+	case !hasStatus(err, proto.StatusDirectoryNotEmpty) && (gone(err) || !errors.Is(err, fs.ErrNotExist)):
 		r.settle(e, err)
 	case e.depth == maxDepth:
 		r.settle(e, ErrTooMany)
@@ -374,7 +381,7 @@ func (r *removal) removeEmptied(d *directory) {
 // settle ends what is done about an entry. err is the result of the last attempt to remove it.
 func (r *removal) settle(e *directory, err error) {
 	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
+	case err == nil, gone(err):
 		e.err = nil
 	case e.err == nil: // otherwise the error of what is in it was reported
 		r.fail(e, pathError("removeall", e.path, leaving(err)))

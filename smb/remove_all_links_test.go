@@ -179,3 +179,21 @@ func TestRemoveAllComparesIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoveAllUnresolvable removes a tree with a symbolic link to itself. Samba with wide links does not list the link, and refuses to
+// remove its directory as if that did not exist.
+func TestRemoveAllUnresolvable(t *testing.T) {
+	srv := rigtest.Start(t, rig.Config{Mode: rig.Signed, Global: []string{"unix extensions = no", "wide links = yes"}})
+	share := mount(t, srv, smb.Dialer{})
+	must(t, share.MkdirAll("tree/d/e", 0o777))
+	must(t, share.WriteFile("tree/d/a", nil, 0o666))
+	must(t, os.Symlink("self", filepath.Join(srv.Dir, "tree/self")))
+	if err := share.RemoveAll("tree"); err == nil {
+		t.Error("RemoveAll returns nil, and the directory is there")
+	}
+	if _, err := os.Stat(filepath.Join(srv.Dir, "tree/d")); err == nil {
+		t.Error("the other directory in it was not removed")
+	}
+	must(t, os.Remove(filepath.Join(srv.Dir, "tree/self")))
+	must(t, share.RemoveAll("tree"))
+}
