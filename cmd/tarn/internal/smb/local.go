@@ -114,24 +114,24 @@ func renameNew(dir *os.Root, from, to string) error {
 }
 
 func (l *local) Open(name string) (source, error) {
-	f, err := l.open(name, os.O_RDONLY)
+	f, err := l.open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	return localFile{f}, nil
 }
 
-func (l *local) open(name string, flag int) (*os.File, error) {
+func (l *local) open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	dir, base, err := l.enter(name)
 	if err != nil {
 		return nil, err
 	}
 	defer l.leave(dir)
-	return dir.OpenFile(base, flag, 0o666)
+	return dir.OpenFile(base, flag, perm)
 }
 
 func (l *local) ReadWhole(name string, size int64) ([]byte, fs.FileInfo, error) {
-	f, err := l.open(name, os.O_RDONLY)
+	f, err := l.open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,7 +151,11 @@ func (l *local) WriteNew(part, name string, data []byte, modified time.Time) err
 		return err
 	}
 	defer l.leave(dir)
-	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	perm := fs.FileMode(0o666)
+	if part == name {
+		perm = privatePart
+	}
+	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
@@ -171,8 +175,11 @@ func (l *local) WriteNew(part, name string, data []byte, modified time.Time) err
 	return renameNew(dir.Root, base, path.Base(name))
 }
 
-func (l *local) CreatePart(name string) (sink, error) {
-	return l.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+// privatePart are the permissions of a part of a file that is there: who may not read that may not read its new content.
+const privatePart = 0o600
+
+func (l *local) CreatePart(name string, perm fs.FileMode) (sink, error) {
+	return l.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
 func (l *local) ReopenPart(name string) (sink, error) {
@@ -183,7 +190,7 @@ func (l *local) ReopenPart(name string) (sink, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("not a regular file")}
 	}
-	return l.openPart(name, os.O_RDWR)
+	return l.openPart(name, os.O_RDWR, 0)
 }
 
 // Rewrite does not open what is no file: opening a pipe could wait for ever.
@@ -195,11 +202,11 @@ func (l *local) Rewrite(name string) (sink, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("exists and is not a regular file")}
 	}
-	return l.openPart(name, os.O_WRONLY)
+	return l.openPart(name, os.O_WRONLY, 0)
 }
 
-func (l *local) openPart(name string, flag int) (sink, error) {
-	f, err := l.open(name, flag)
+func (l *local) openPart(name string, flag int, perm fs.FileMode) (sink, error) {
+	f, err := l.open(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}

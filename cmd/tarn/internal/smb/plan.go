@@ -101,10 +101,7 @@ func (a *app) directory(ctx context.Context, p *plan, r route, l listings, above
 		names[i] = e.Name()
 	}
 	useOwnNames(r.to, r.toName, names, there)
-	entries, err := a.distinct(p, r, l.entries)
-	if err != nil {
-		return err
-	}
+	entries := a.distinct(p, r, l.entries)
 	below, target := newLister(r, entries, there), inTarget(there)
 	defer below.wait()
 	for _, e := range entries {
@@ -149,11 +146,13 @@ func (a *app) targetDir(ctx context.Context, r route, l listings) (map[string]fs
 }
 
 // distinct returns the entries of a directory that are copied: of those whose names are one name for the target, the first.
-func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEntry, err error) {
+func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEntry) {
 	wanted := make(map[string]string, len(entries))
 	for _, e := range entries {
 		if !plainName(e.Name()) {
-			return nil, fmt.Errorf("%s: refused: it has a file called %q", r.from.label(r.fromName), e.Name())
+			p.skipped++
+			a.complain("left out, no name for a file of both sides: %q in %s", e.Name(), r.from.label(r.fromName))
+			continue
 		}
 		fold := r.to.fold(e.Name())
 		if twin, taken := wanted[fold]; taken {
@@ -164,7 +163,7 @@ func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEn
 		wanted[fold] = e.Name()
 		kept = append(kept, e)
 	}
-	return kept, nil
+	return kept
 }
 
 // errNotDirectory is matched when the target has a file where the source has a directory.

@@ -365,3 +365,51 @@ func TestManySmall(t *testing.T) {
 	}
 	sameTree(t, src, filepath.Join(dir, "back"))
 }
+
+// TestPartIsPrivate gets a file onto one that others may not read: they may not read the part of it either.
+func TestPartIsPrivate(t *testing.T) { eachMode(t, testPartIsPrivate) }
+
+func testPartIsPrivate(t *testing.T, s server) {
+	source, _ := bigFile(t)
+	must(t, "put", source, s.url("big"))
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"secret": "old"})
+	target := filepath.Join(dir, "secret")
+	if err := os.Chmod(target, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	interrupt(t, s.url("big"), target, 1<<20)
+	here, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLocal(here, dir)
+	defer l.Close()
+	small := partPrefix + "small"
+	if err := l.WriteNew(small, small, []byte("x"), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	found := parts(t, dir)
+	if len(found) != 2 {
+		t.Fatalf("parts: %v", found)
+	}
+	for _, name := range found {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+}
+
+// TestUnsayableLocalName puts a directory with a file whose name would be a path on the server: the others are copied.
+func TestUnsayableLocalName(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	dir := filepath.Join(t.TempDir(), "dir")
+	write(t, dir, map[string]string{`a\b`: "1", "c": "2"})
+	r := run(t.Context(), "put", "-r", dir, s.url("dir"))
+	if r.status != cli.Failed || !strings.Contains(r.err, `a\\b`) {
+		t.Errorf("%+v", r)
+	}
+	if got, err := os.ReadFile(filepath.Join(s.Dir, "dir", "c")); string(got) != "2" {
+		t.Errorf("the other file: %q, %v", got, err)
+	}
+}

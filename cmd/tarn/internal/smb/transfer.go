@@ -441,7 +441,11 @@ func (j *job) same(info fs.FileInfo) bool {
 // as no other user can know its name: another attempt of this copy has left it.
 func (j *job) openPart(part string) (sink, error) {
 	if !j.partThere {
-		out, err := j.to.CreatePart(part)
+		perm := fs.FileMode(0o666)
+		if j.targetThere {
+			perm = privatePart
+		}
+		out, err := j.to.CreatePart(part, perm)
 		if !errors.Is(err, fs.ErrExist) {
 			return out, err
 		}

@@ -30,8 +30,8 @@ type tree interface {
 	// fs.ErrExist when name is taken, and errors.ErrUnsupported when the file cannot be made without others seeing a part of it.
 	// When it fails, part may be left.
 	WriteNew(part, name string, data []byte, modified time.Time) error
-	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does.
-	CreatePart(name string) (sink, error)
+	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does. Here it has the permissions perm.
+	CreatePart(name string, perm fs.FileMode) (sink, error)
 	ReopenPart(name string) (sink, error)
 	// Rewrite opens a file to replace its content; a symbolic link is followed. What else belongs to the file stays: mode and ACL,
 	// alternate streams, hard links, creation time.
@@ -138,7 +138,7 @@ func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error
 	return r.share.WriteNewFile(r.full(name), data, 0o666, modified)
 }
 
-func (r *remote) CreatePart(name string) (sink, error) {
+func (r *remote) CreatePart(name string, _ fs.FileMode) (sink, error) {
 	return r.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
