@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -117,6 +118,9 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	c := x.call
 	if c.info.authority != "" {
 		return nil, status.Errorf(codes.Unimplemented, "rpc: caller set CallAuthority, which clients of %v do not support", c.cc.opts.protocol)
+	}
+	if !strings.HasPrefix(c.method, "/") { // it would go on with the last name of the base's path
+		return nil, status.Errorf(codes.Unimplemented, "malformed method name: %q", c.method)
 	}
 	fs, err := c.cc.appendCallMetadata(nil, c, c.cc.opts.perRPC, c.cc.authority, x.authInfo())
 	if err != nil {
