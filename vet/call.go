@@ -165,6 +165,11 @@ func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	b := binding{refs: []*ref{r}}
 	s.vals[slot{v, -1}] = b
 	// Loading the same element again yields the same reference.
+	if look, ok := v.(*ssa.Lookup); ok && !look.CommaOk {
+		p := f.inMap(look.X, look.Index)
+		r.field = f.nameOf(p)
+		s.places[p] = b
+	}
 	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
 		if p, ok := f.placeOf(load.X); ok && isElement(p) {
 			s.places[p] = b

@@ -517,6 +517,38 @@ func (f *flow) enter(s *state) {
 	}
 }
 
+// elementsOf is the place of which the elements of a slice or map are parts: in a variable, in an element of a map, or an
+// array.
+func (f *flow) elementsOf(v ssa.Value) (place, bool) {
+	switch v := v.(type) {
+	case *ssa.UnOp:
+		if v.Op == token.MUL {
+			p, ok := f.placeOf(v.X)
+			return place{p.root, p.path + "*"}, ok
+		}
+	case *ssa.Lookup:
+		p := f.inMap(v.X, v.Index)
+		return place{p.root, p.path + "*"}, true
+	case *ssa.Slice:
+		if _, array := v.X.(*ssa.Alloc); array && v.Low == nil {
+			return f.placeOf(v.X)
+		}
+	}
+	return place{}, false
+}
+
+// inMap is the place of an element of a map.
+func (f *flow) inMap(m, key ssa.Value) place {
+	index := "[v" + strconv.Itoa(f.number(key)) + "]"
+	if c, ok := key.(*ssa.Const); ok && c.Value != nil {
+		index = "[" + c.Value.ExactString() + "]"
+	}
+	if p, ok := f.elementsOf(m); ok {
+		return place{p.root, p.path + index}
+	}
+	return place{m, "*" + index}
+}
+
 // placeOf names the memory to which a pointer leads.
 func (f *flow) placeOf(v ssa.Value) (place, bool) {
 	switch v := v.(type) {
@@ -536,10 +568,8 @@ func (f *flow) placeOf(v ssa.Value) (place, bool) {
 			}
 			return place{}, false
 		}
-		if load, ok := v.X.(*ssa.UnOp); ok && load.Op == token.MUL {
-			if p, ok := f.placeOf(load.X); ok {
-				return place{p.root, p.path + "*" + index}, true
-			}
+		if p, ok := f.elementsOf(v.X); ok {
+			return place{p.root, p.path + index}, true
 		}
 		f.pointers[v.X]++
 		return place{v.X, "*" + index}, true

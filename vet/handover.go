@@ -4,7 +4,9 @@ package vet
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
+	"strconv"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -27,6 +29,27 @@ func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
 	f.escapePointer(s, v)
 }
 
+// lookup reads an element of a map: the reference that was found there before, or the only bytes that this function put
+// into it.
+func (f *flow) lookup(s *state, v *ssa.Lookup) {
+	delete(s.vals, slot{v, -1})
+	of, ok := v.X.Type().Underlying().(*types.Map)
+	if !ok {
+		return
+	}
+	if _, inner := of.Elem().Underlying().(*types.Map); !inner {
+		clear(s.mapped) // it may be taken out
+	}
+	if v.CommaOk {
+		return
+	}
+	if b, ok := s.places[f.inMap(v.X, v.Index)]; ok && f.kinds.kindOf(v.Type()) == handle {
+		s.vals[slot{v, -1}] = b
+	} else if b := f.refsOf(s, v.X); len(ofViews(b.views)) == 1 && isBytes(v.Type()) {
+		s.vals[slot{v, -1}] = binding{views: []view{{of: b.views[0].of, changes: b.views[0].changes}}}
+	}
+}
+
 // intoMap is an assignment to an element of a map.
 func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 	key, value := f.reaching(s, m.Key), f.reaching(s, m.Value)
@@ -36,6 +59,7 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 		s.vals[at] = s.vals[at].join(binding{views: inside(value.views)})
 		value.views = nil
 	}
+	f.forgetElements(s, nil)
 	f.replaced(s, m, value)
 	in := custody{by: memory, pos: m.Pos(), in: "stored in a map"}
 	if p, ok := f.placeOf(m.Map); ok {
@@ -51,7 +75,11 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 // replaced reports a reference that this function stored in a map and overwrites with another one, when no code can
 // have removed it in between.
 func (f *flow) replaced(s *state, m *ssa.MapUpdate, value binding) {
-	at := f.canon(m.Map) + "[" + f.canon(m.Key) + "]"
+	if _, inner := m.Value.Type().Underlying().(*types.Map); inner {
+		clear(s.mapped)
+	}
+	in := f.inMap(m.Map, m.Key)
+	at := strconv.Itoa(f.number(in.root)) + in.path
 	if old := s.mapped[at]; old != nil {
 		f.report(s, leak, old, m.Pos(), "overwritten")
 	}

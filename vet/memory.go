@@ -20,6 +20,10 @@ func (f *flow) refsOf(s *state, v ssa.Value) binding {
 		return binding{}
 	case *ssa.ChangeType:
 		return f.refsOf(s, v.X)
+	case *ssa.Slice:
+		if f.wholeArray(v) {
+			return f.refsOf(s, v.X) // what is in the array now
+		}
 	}
 	if f.kinds.pointee(v.Type()) == untracked {
 		return binding{}
@@ -34,17 +38,32 @@ func (f *flow) refsOf(s *state, v ssa.Value) binding {
 	return f.content(s, p, v.Type().Underlying().(*types.Pointer).Elem())
 }
 
+// wholeArray reports whether a slice of references begins where the array of a variable does.
+func (f *flow) wholeArray(v *ssa.Slice) bool {
+	_, array := v.X.(*ssa.Alloc)
+	return array && v.Low == nil && f.kinds.elements(v.Type())
+}
+
 // element is the binding of a pointer to an element of a slice, or to a field of one: a part of what the
 // slice holds.
 func (f *flow) element(s *state, v ssa.Value) binding {
 	switch v := v.(type) {
 	case *ssa.IndexAddr:
-		b := f.refsOf(s, v.X)
-		return binding{refs: b.refs, part: len(b.refs) > 0}
+		refs := s.alive(f.refsOf(s, v.X).refs)
+		return binding{refs: refs, part: len(refs) > 0}
 	case *ssa.FieldAddr:
 		return f.element(s, v.X)
 	}
 	return binding{}
+}
+
+// alive is those of the references in a slice that have not ended, of which an element or a part of it is one; all of
+// them if they have all ended.
+func (s *state) alive(refs []*ref) []*ref {
+	if some := slices.DeleteFunc(slices.Clone(refs), func(r *ref) bool { return s.lives[r].st >= freed }); len(some) > 0 {
+		return some
+	}
+	return refs
 }
 
 // content is the binding of a place, with all of its parts.
@@ -224,6 +243,10 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		f.put(st.Addr, st.Pos())
 	}
 	val := st.Val.Type()
+	if _, field := st.Addr.(*ssa.FieldAddr); field && f.kinds.elements(val) {
+		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
+		f.giveAway(s, binding{refs: b.refs}) // a method of the struct may free them
+	}
 	k := f.kinds.kindOf(val)
 	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
 		f.dropViewsIn(s, p)

@@ -166,6 +166,8 @@ func (f *flow) nameOf(p place) string {
 				typ = of.Elem()
 			case *types.Slice:
 				typ = of.Elem()
+			case *types.Map:
+				typ = of.Elem()
 			default:
 				return name
 			}
@@ -173,7 +175,7 @@ func (f *flow) nameOf(p place) string {
 			switch of := typ.Underlying().(type) {
 			case *types.Pointer:
 				typ = of.Elem()
-			case *types.Slice: // its elements
+			case *types.Slice, *types.Map: // its elements
 			default:
 				return name
 			}

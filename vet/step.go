@@ -45,6 +45,9 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		}
 	case *ssa.Slice:
 		delete(s.vals, slot{instr, -1})
+		if f.wholeArray(instr) {
+			break
+		}
 		b := f.refsOf(s, instr.X)
 		if _, array := instr.X.(*ssa.Alloc); array {
 			b.views = inside(f.reach(s, instr.X))
@@ -55,6 +58,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		case len(b.views) > 0 && !f.kinds.elements(instr.Type()):
 			s.vals[slot{instr, -1}] = binding{views: b.views}
 		case !b.empty() && f.kinds.elements(instr.Type()):
+			b.refs = s.alive(b.refs)
 			s.vals[slot{instr, -1}] = b // references, and perhaps their bytes beside them
 		case len(b.refs) > 0:
 			f.escapePointer(s, instr.X)
@@ -122,7 +126,9 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		f.send(s, instr.X, instr.Pos())
 	case *ssa.Select:
 		f.choose(s, instr)
-	case *ssa.Lookup, *ssa.Range, *ssa.Next:
+	case *ssa.Lookup:
+		f.lookup(s, instr)
+	case *ssa.Range, *ssa.Next:
 		clear(s.mapped)
 	case *ssa.MapUpdate:
 		f.intoMap(s, instr)

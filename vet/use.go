@@ -100,6 +100,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 		}
 	case "delete":
 		clear(s.mapped)
+		f.forgetElements(s, nil)
 	case "String", "StringData", "SliceData": // of package unsafe
 		if views := f.reach(s, c.Args[0]); len(views) > 0 {
 			s.vals[at] = binding{views: inside(views)}
