@@ -313,7 +313,21 @@ func (f *flow) copyParts(s *state, val ssa.Value, to place, b binding) bool {
 		return false
 	}
 	from, ok := f.placeOf(load.X)
-	if _, whole := s.places[from]; !ok || whole || !from.local() || s.escaped[from.root] {
+	whole, known := s.places[from]
+	if ok && known && f.foreignWhole(s, from, whole) && slices.Equal(whole.refs, b.refs) {
+		// Another owner's: the copy has the same reference.
+		leaf, only := f.kinds.onlyLeaf(load.Type())
+		if !only {
+			return false
+		}
+		at := place{from.root, from.path + leaf}
+		if typ := f.typeAt(at); f.kinds.kindOf(typ) == handle {
+			s.places[place{to.root, to.path + leaf}] = f.content(s, at, typ)
+			return true
+		}
+		return false
+	}
+	if !ok || known || !from.local() || s.escaped[from.root] {
 		return false
 	}
 	parts := map[place]binding{}

@@ -17,3 +17,42 @@ func otherHalfUsed(p *tarn.Pool, c *tarn.Chain) byte {
 	c.Append(h.head)
 	return h.body.Bytes()[0]
 }
+
+type holder struct{ in held }
+
+type held struct {
+	b tarn.Buffer
+	n int
+}
+
+func (h *holder) copied() int {
+	in := h.in
+	h.in.b.Free()
+	return len(in.b.Bytes()) // want `use after free: h\.in\.b was freed at line \d+`
+}
+
+func (h *holder) copyFreed() {
+	in := h.in
+	in.b.Free()
+	h.in.b.Free() // want `double free: h\.in\.b was freed at line \d+ already`
+}
+
+func (h *holder) takenOut() {
+	in := h.in
+	h.in = held{}
+	in.b.Free()
+	h.in.b.Free()
+}
+
+func (h *holder) replaced(p *tarn.Pool) int {
+	old := h.in
+	h.in.b = p.Get(10)
+	old.b.Free()
+	return h.in.b.Len() + len(h.in.b.Bytes())
+}
+
+func (h *holder) swapped(other *holder) {
+	h.in, other.in = other.in, h.in
+	h.in.b.Free()
+	other.in.b.Free()
+}
