@@ -283,7 +283,7 @@ func TestConnStatsInEachProtocol(t *testing.T) {
 	}{{"gRPC", "", rpc.GRPC}, {"gRPC-Web", "http://", rpc.GRPCWeb}, {"Connect", "http://", rpc.Connect}} {
 		t.Run(c.name, func(t *testing.T) {
 			log := new(connStats)
-			s, addr := startTarn(t, &testService{}, rpc.StatsHandler(log))
+			s, addr := startTarn(t, &testService{}, rpc.StatsHandler(log), rpc.WaitForHandlers(true))
 			cc := dialTarn(t, c.target+addr, rpc.WithProtocol(c.p))
 			if err := cc.Invoke(ctxFor(t), "/grpc.testing.TestService/UnaryCall", &pb.SimpleRequest{}, &pb.SimpleResponse{}); err != nil {
 				t.Fatal(err)
@@ -300,10 +300,11 @@ func TestConnStatsInEachProtocol(t *testing.T) {
 			want := []string{"ConnBegin tagged", "tag /grpc.testing.TestService/UnaryCall", "InHeader tagged", "Begin tagged", "InPayload tagged",
 				"OutHeader tagged", "OutPayload tagged", "OutTrailer tagged", "End tagged",
 				"tag /grpc.testing.TestService/Nothing", "InHeader tagged", "OutTrailer tagged", "ConnEnd tagged"}
-			if len(got) == 0 || got[0] != want[0] || got[len(got)-1] != want[len(want)-1] {
-				t.Errorf("the connection is not around %q", got)
+			// Calls report on goroutines of their own, after the response and perhaps after the connection.
+			if len(got) == 0 || got[0] != want[0] {
+				t.Errorf("the connection does not come first: %q", got)
 			}
-			slices.Sort(got) // the first call may end after its response
+			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
