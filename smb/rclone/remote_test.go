@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/accounting"
 	"github.com/rclone/rclone/fs/fserrors"
 	"github.com/rclone/rclone/fs/object"
 	rsync "github.com/rclone/rclone/fs/sync"
@@ -211,6 +212,7 @@ func restart(t *testing.T, srv *rig.Server) {
 // TestSyncWithRestarts syncs there and back while the server ends and starts again.
 func TestSyncWithRestarts(t *testing.T) {
 	f, srv, dir := newRemote(t, nil)
+	ctx := accounting.WithStatsGroup(t.Context(), t.Name()) // without errors that other tests were counted for
 	source, back := t.TempDir(), t.TempDir()
 	const files = 300
 	for i := range files {
@@ -230,7 +232,7 @@ func TestSyncWithRestarts(t *testing.T) {
 		dir      string
 	}{{f, local(source), dir}, {local(back), f, back}} {
 		done := make(chan error, 1)
-		go func() { done <- rsync.Sync(t.Context(), way.to, way.from, true) }()
+		go func() { done <- rsync.Sync(ctx, way.to, way.from, true) }()
 		awaitFiles(t, way.dir, 20)
 		restart(t, srv)
 		if err := <-done; err != nil {
