@@ -28,9 +28,11 @@ const (
 	// leaves in a few microseconds, and a writer goroutine must first get a processor,
 	// while everything that is queued waits.
 	shortBatches = 64
-	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near. Otherwise it
+	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near and fast. Otherwise it
 	// holds megabytes, which a small call, a PING or a WINDOW_UPDATE waits for, whatever the order of frames here.
 	unsentLimit = 128 << 10
+	// slowBatch is how long the sending of a batch takes from which on the peer is slow, however near: below 6 MB/s.
+	slowBatch = 20 * time.Millisecond
 )
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
@@ -47,6 +49,8 @@ type sender struct {
 	out   *wire.Batch  // gathers what is to be sent
 	spare *wire.Batch  // the other batch: empty, or nil while it is under way
 	state writing
+
+	limited bool // unsentLimit is in force
 
 	unsent *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
 	run    func()      // Conn.writer, bound once
@@ -180,14 +184,27 @@ func (c *Conn) writer() {
 		for ; b != nil; b = c.nextBatch() {
 			w := s.w
 			c.mu.Unlock()
+			begun := time.Now()
 			err := w.Send(b)
+			took := time.Since(begun)
 			c.mu.Lock()
+			if took >= slowBatch {
+				c.limitUnsent()
+			}
 			c.batchDone(b, err)
 		}
 		c.stopWriting()
 		if !c.awaitMore() {
 			return
 		}
+	}
+}
+
+// limitUnsent has the system hold little that it has not sent, from now on. c.mu is held.
+func (c *Conn) limitUnsent() {
+	if !c.send.limited {
+		c.send.limited = true
+		wire.LimitUnsent(c.nc, unsentLimit)
 	}
 }
 

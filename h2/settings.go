@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"time"
-
-	"github.com/tarn-go/tarn/wire"
 )
 
 // maxSettings is how many settings one frame may carry.
@@ -56,7 +54,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 			c.recv.rtt = rtt
 		}
 		if c.recv.timed == 1 && !c.recv.near() { // a near peer empties the socket soon, and each write costs it time
-			wire.LimitUnsent(c.nc, unsentLimit)
+			c.limitUnsent()
 		}
 		return false, nil
 	}

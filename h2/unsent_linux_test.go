@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"syscall"
@@ -33,22 +34,64 @@ func TestUnsentIsLimited(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				nc := c.nc
-				if s, ok := nc.(*tls.Conn); ok {
-					nc = s.NetConn()
-				}
-				raw, err := nc.(syscall.Conn).SyscallConn()
-				if err != nil {
-					t.Fatal(err)
-				}
-				var n int
-				raw.Control(func(fd uintptr) {
-					n, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT)
-				})
-				if err != nil || n != unsentLimit {
-					t.Errorf("the limit is %d bytes, %v, not %d", n, err, unsentLimit)
+				if n := limitOf(t, c); n != unsentLimit {
+					t.Errorf("the limit is %d bytes, not %d", n, unsentLimit)
 				}
 			}
 		})
 	}
+}
+
+// limitOf returns how many bytes the system may hold for c that it has not sent.
+func limitOf(t *testing.T, c *Conn) (n int) {
+	t.Helper()
+	nc := c.nc
+	if s, ok := nc.(*tls.Conn); ok {
+		nc = s.NetConn()
+	}
+	raw, err := nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) {
+		n, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestUnsentIsLimitedWhereThePeerIsSlow: a peer that is near and reads slowly has no megabytes in the socket either, before which
+// a PING would not come.
+func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
+	p, l := linkPair(t, faultnet.TCP, big, big)
+	done := make(chan struct{})
+	p.sh.serve = func(s *Stream, _ *call) {
+		defer close(done)
+		p.s.mu.Lock()
+		p.s.send.limited = false // as of a peer whose round trip was short
+		p.s.mu.Unlock()
+		s.Post(&Out{Block: testResponse})
+		l.Stall()
+		resume := time.AfterFunc(2*slowBatch, l.Resume)
+		defer resume.Stop()
+		for range 16 {
+			if err := s.Write(context.Background(), &Out{Data: p.pool.Get(1 << 20)}); err != nil {
+				t.Errorf("Write: %v", err)
+			}
+		}
+		s.Post(&Out{Ending: End})
+	}
+	s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if within(t, "the response", done) {
+		if n := limitOf(t, p.s); n != unsentLimit {
+			t.Errorf("the limit is %d bytes, not %d", n, unsentLimit)
+		}
+	}
+	l.Break(faultnet.RST)
+	s.Release()
 }
