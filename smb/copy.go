@@ -26,7 +26,7 @@ const (
 //
 // Holes of a src that is marked as sparse ([File.SetSparse]) become holes of dst where the server reports and makes them
 // (FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE); otherwise they are copied as zeros. An existing dst is emptied first if src
-// has holes.
+// has holes; otherwise what makes it longer is copied first, so that dst is unchanged when the server has no room for that.
 //
 // Copy does not keep other programs from changing src. The copy is as long as src was at the beginning, and each byte of
 // it is one that src had at that place at some time during the call. If src has become shorter meanwhile, Copy
@@ -98,7 +98,24 @@ func (h *handle) replaceBy(ctx context.Context, from *handle) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if had := h.length.Load(); 0 < had && had < fi.Size() { // spans is everything: h has not been emptied
+		if err := h.extendFrom(ctx, from, had, fi.Size()); err != nil {
+			return 0, err
+		}
+		spans = allOf(had)
+	}
 	return h.takeSpans(ctx, from, spans, fi.Size())
+}
+
+// extendFrom appends to h, which has had bytes, those of from up to size. It runs before h is overwritten: if the server's disk is full, the
+// content of h stays as it was.
+func (h *handle) extendFrom(ctx context.Context, from *handle, had, size int64) error {
+	done, err := h.copyFrom(ctx, from, []span{{source: had, target: had, n: size - had}})
+	h.grown(had + done)
+	if errors.As(err, new(*ResponseError)) || errors.Is(err, ErrChanged) {
+		h.setLength(ctx, had) // err is returned, also if this fails
+	}
+	return err
 }
 
 // takeSpans copies spans of from to h, and gives h the length size. It returns up to which offset h is a copy.

@@ -129,10 +129,10 @@ func TestBackslashInName(t *testing.T) {
 // command: they are not copied with their directory, which is reported, and not removed.
 func TestTemporaryNames(t *testing.T) {
 	s := startServer(t, rig.Config{})
-	part, beside := partPrefix+"0123-4567", replacePrefix+rand.Text()
+	part, beside := partPrefix+"0123-4567", partPrefix+rand.Text()
 	dir := t.TempDir()
 	src := filepath.Join(dir, "src")
-	write(t, src, map[string]string{"file": "x", part: "p", beside: "t", replacePrefix + "notes": "n"})
+	write(t, src, map[string]string{"file": "x", part: "p", beside: "t", ".tarn-notes": "n"})
 	leftOut := func(args ...string) {
 		t.Helper()
 		r := run(t.Context(), args...)
@@ -150,7 +150,7 @@ func TestTemporaryNames(t *testing.T) {
 	write(t, there, map[string]string{part: "p", beside: "t"})
 	back := filepath.Join(dir, "back")
 	leftOut("get", "-r", s.url("there"), back)
-	for _, name := range []string{"file", part, beside, replacePrefix + "notes"} {
+	for _, name := range []string{"file", part, beside, ".tarn-notes"} {
 		if _, err := os.Stat(filepath.Join(there, name)); err != nil {
 			t.Error(err)
 		}
@@ -160,7 +160,7 @@ func TestTemporaryNames(t *testing.T) {
 // TestTemporaryNameGiven copies files with temporary names that are arguments themselves, there and back.
 func TestTemporaryNameGiven(t *testing.T) {
 	s := startServer(t, rig.Config{})
-	for _, name := range []string{replacePrefix + rand.Text(), partPrefix + "0123-4567"} {
+	for _, name := range []string{partPrefix + rand.Text(), partPrefix + "0123-4567"} {
 		src, back := t.TempDir(), t.TempDir()
 		write(t, src, map[string]string{name: "mine"})
 		for _, r := range []result{
@@ -179,7 +179,7 @@ func TestTemporaryNameGiven(t *testing.T) {
 // pattern begins as their names do.
 func TestTemporaryNameMatched(t *testing.T) {
 	s := startServer(t, rig.Config{})
-	for _, name := range []string{replacePrefix + rand.Text(), partPrefix + "0123-4567"} {
+	for _, name := range []string{partPrefix + rand.Text(), partPrefix + "0123-4567"} {
 		src, back := t.TempDir(), t.TempDir()
 		write(t, src, map[string]string{name: "half"})
 		must(t, "put", filepath.Join(src, name), s.url(""))

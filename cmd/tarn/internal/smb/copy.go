@@ -131,7 +131,7 @@ func (a *app) matching(ctx context.Context, p *plan, sources []string) ([]string
 		if err != nil {
 			return nil, err
 		}
-		given := strings.HasPrefix(path.Base(s), replacePrefix) || strings.HasPrefix(path.Base(s), partPrefix)
+		given := unfinished(path.Base(s))
 		for _, found := range places {
 			if !given && unfinished(path.Base(found.path)) {
 				a.leaveOutTemporary(p, found.String())

@@ -81,3 +81,38 @@ func checkFull(t *testing.T, dir, command, from, to, says string) {
 		}
 	}
 }
+
+// TestReplaceOnFullDisk replaces a file by a longer one, for which the disk, the server's or this machine's, has no room besides the
+// temporary file: the content of the file stays.
+func TestReplaceOnFullDisk(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	data, here := t.TempDir(), t.TempDir()
+	source := filepath.Join(data, "new")
+	write(t, data, map[string]string{"new": strings.Repeat("0123456789abcdef", 5<<15)}) // 2.5 MiB
+	must(t, "put", "-q", source, s.url("new"))
+	smallDisk(t, here)
+	checkReplaceFull(t, s, here, "get", s.url("new"), filepath.Join(here, "old"))
+	smallDisk(t, s.Dir) // over the share's directory
+	if err := s.Own(s.Dir); err != nil {
+		t.Fatal(err)
+	}
+	checkReplaceFull(t, s, s.Dir, "put", source, s.url("old"))
+}
+
+func checkReplaceFull(t *testing.T, s server, dir, command, from, to string) {
+	t.Helper()
+	content, name := strings.Repeat("o", 1<<20), filepath.Join(dir, "old")
+	write(t, dir, map[string]string{"old": content})
+	if err := s.Own(name); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t.Context(), command, "-q", from, to); r.status != cli.Failed {
+		t.Errorf("%s: %+v", command, r)
+	}
+	if b, err := os.ReadFile(name); err != nil || string(b) != content {
+		t.Errorf("%s: the file that was there has %d bytes, %v", command, len(b), err)
+	}
+	if left := parts(t, dir); len(left) != 1 {
+		t.Errorf("%s: temporary files: %v", command, left)
+	}
+}

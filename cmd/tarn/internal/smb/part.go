@@ -14,22 +14,12 @@ import (
 	"strings"
 )
 
-// partPrefix begins the names of unfinished files. There is no dot in front: servers may refuse or hide such names.
+// partPrefix begins the names of unfinished files, those of package smb's ReplaceFile and Copy among them. There is no dot in front: servers may refuse or hide such names.
 const partPrefix = "tarn-part-"
-
-// replacePrefix begins the names that package smb's ReplaceFile and Copy give to files until they are complete. rand.Text of 26
-// letters and digits of base32 or more follows: a file of another name that begins so may be the user's, and is copied.
-const replacePrefix = ".tarn-"
 
 // unfinished reports whether a file is being written by this command or by package smb, as its name says. It is not copied with its
 // directory, and not removed: its writer may still need it.
-func unfinished(name string) bool {
-	if strings.HasPrefix(name, partPrefix) {
-		return true
-	}
-	text, ok := strings.CutPrefix(name, replacePrefix)
-	return ok && len(text) >= 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
-}
+func unfinished(name string) bool { return strings.HasPrefix(name, partPrefix) }
 
 // partKey makes the names of unfinished files known to this user alone: another user who may write to a
 // directory must not be able to create a file there that a copy then continues. It is stored, so

@@ -341,19 +341,46 @@ func (a *app) replace(ctx context.Context, j *job, part string) (err error) {
 
 // rewrite copies a complete part into a file.
 func (j *job) rewrite(ctx context.Context, out sink, in source) error {
-	err := out.Truncate(0)
-	if err != nil {
-		return err
-	}
 	pieces, err := j.pieces(in, out, 0)
 	if err != nil {
 		return err
 	}
-	if _, err = copyPieces(out, in, pieces, counter{ctx, func(int64) {}}); err != nil {
+	if length(pieces) < j.size { // what is not written must be a hole
+		err = out.Truncate(0)
+	} else {
+		pieces, err = j.extend(ctx, out, in)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = copyPieces(out, in, pieces, uncounted(ctx)); err != nil {
 		return err
 	}
 	return out.Truncate(j.size)
 }
+
+// extend writes what makes a file longer, and returns what remains to be written. It runs before the file is overwritten: if the disk is
+// full, the file stays as it was.
+func (j *job) extend(ctx context.Context, out sink, in source) (rest []client.Range, err error) {
+	info, err := out.Stat()
+	if err != nil {
+		return nil, err
+	}
+	had := min(info.Size(), j.size)
+	if had < j.size {
+		_, err = copyPieces(out, in, []client.Range{{Offset: had, Length: j.size - had}}, uncounted(ctx))
+		if err == nil {
+			err = out.Sync() // file systems of a network may report a full disk only here
+		}
+		if err != nil {
+			return nil, errors.Join(err, out.Truncate(had))
+		}
+	}
+	return []client.Range{{Offset: 0, Length: had}}, nil
+}
+
+// uncounted counts nothing, and stops a copy whose context has ended.
+func uncounted(ctx context.Context) counter { return counter{ctx, func(int64) {}} }
 
 // wholeFile is up to how many bytes a file is read and written at once: what package smb does in one
 // round trip.

@@ -65,6 +65,7 @@ type source interface {
 type sink interface {
 	io.WriterAt
 	io.Closer
+	Stat() (fs.FileInfo, error)
 	Truncate(size int64) error
 	Sync() error
 	// SetSparse makes what is not written a hole.

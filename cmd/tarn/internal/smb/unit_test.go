@@ -3,7 +3,6 @@ package smb
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -153,18 +152,6 @@ func TestJSONHasNoControlCharacters(t *testing.T) {
 	var got shareObject
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got != want {
 		t.Errorf("%s: %+v, %v", text, got, err)
-	}
-}
-
-// A file is unfinished by its prefix, or by a name that package smb's ReplaceFile and Copy make.
-func TestUnfinished(t *testing.T) {
-	for name, want := range map[string]bool{
-		partPrefix + "0123-4567": true, replacePrefix + rand.Text(): true,
-		replacePrefix + "notes": false, replacePrefix + strings.ToLower(rand.Text()): false, ".tarn": false, "x" + partPrefix: false,
-	} {
-		if got := unfinished(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
 
