@@ -190,7 +190,7 @@ func (p *portal) newStream(ctx context.Context, desc *grpc.StreamDesc, stock *gr
 // failClosed reports a call of a closed ClientConn to its options.
 func failClosed(opts []grpc.CallOption) {
 	o := callOptions{rest: opts}
-	o.refused(ErrClientConnClosing)
+	o.report(nil, ErrClientConnClosing)
 }
 
 // carrier says what makes the calls of a stock ClientConn.

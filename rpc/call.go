@@ -322,7 +322,7 @@ func (c *call) report(a *attempt, err error) {
 	if a != nil && a.reached() {
 		t = a
 	}
-	c.reportToOptions(t, err)
+	c.opts.report(t, err)
 }
 
 // end ends what init has begun, whatever the protocol.
@@ -351,21 +351,12 @@ type outcome interface {
 	reached() bool      // a stream or request to a server was begun
 }
 
-// reportToOptions reports the call's end to its options. t is nil when no attempt reached a server: what the options of
+// report reports the end of a call, which need not have begun, to its options. t is nil when no attempt reached a server: what the options of
 // header, trailer and peer point to stays as it is then.
-func (c *call) reportToOptions(t outcome, err error) {
-	for _, opts := range c.opts.lists() {
-		for _, o := range opts {
-			reportTo(o, t, err)
-		}
-	}
-}
-
-// refused reports a call that has not begun.
-func (o *callOptions) refused(err error) {
+func (o *callOptions) report(t outcome, err error) {
 	for _, opts := range o.lists() {
 		for _, o := range opts {
-			reportTo(o, nil, err)
+			reportTo(o, t, err)
 		}
 	}
 }

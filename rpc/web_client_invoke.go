@@ -14,7 +14,7 @@ import (
 func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
 	if w.closed.Err() != nil {
 		opts.notSent(req)
-		opts.refused(ErrClientConnClosing)
+		opts.report(nil, ErrClientConnClosing)
 		return ErrClientConnClosing
 	}
 	var c call
@@ -61,7 +61,7 @@ func (c *call) reportEnd(x *webExchange, err error) {
 	if x != nil && x.reached() {
 		t = x
 	}
-	c.reportToOptions(t, err)
+	c.opts.report(t, err)
 }
 
 // unary makes one attempt.

@@ -44,7 +44,7 @@ var _ grpc.ClientStream = (*webClientStream)(nil)
 // newStream begins a streaming call in another protocol than gRPC.
 func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts callOptions) (grpc.ClientStream, error) {
 	if w.closed.Err() != nil {
-		opts.refused(ErrClientConnClosing)
+		opts.report(nil, ErrClientConnClosing)
 		return nil, ErrClientConnClosing
 	}
 	cs := &webClientStream{desc: desc, answered: make(chan struct{})}
