@@ -82,8 +82,15 @@ func (c *clientConn) secure(ctx context.Context, addr *resolver.Address) (net.Co
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
 	}
+	secured := false
+	defer func() {
+		if !secured { // an error, or a function of the application's has ended the goroutine
+			nc.Close()
+		}
+	}()
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
-	if nc, err = c.handshake(ctx, nc, addr); err != nil {
+	sc, err := c.handshake(ctx, nc, addr)
+	if err != nil {
 		return nil, err
 	}
 	c.ctx = context.Background()
@@ -91,7 +98,8 @@ func (c *clientConn) secure(ctx context.Context, addr *resolver.Address) (net.Co
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
 		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
 	}
-	return nc, nil
+	secured = true
+	return sc, nil
 }
 
 // abandon closes what secure has returned too late.
@@ -138,11 +146,10 @@ func (c *clientConn) cause() error {
 	return h2.ErrClosed
 }
 
-// handshake runs the security handshake on nc, or closes nc and returns an error.
+// handshake runs the security handshake on nc. On error nc remains the caller's.
 func (c *clientConn) handshake(ctx context.Context, nc net.Conn, addr *resolver.Address) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	if err := nc.SetDeadline(deadline); err != nil {
-		nc.Close()
 		return nil, err
 	}
 	creds := c.creds()
@@ -152,7 +159,6 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, addr *resolver.
 	}
 	sc, info, err := creds.ClientHandshake(handshakeContext(ctx, addr), c.name, nc)
 	if err != nil {
-		nc.Close()
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
 	}
 	c.peer.AuthInfo = info

@@ -50,8 +50,7 @@ type place struct {
 	options func(hit func()) []rpc.DialOption
 	// own says that the function runs on a goroutine of the library, so that a panic would end the program.
 	own     bool
-	noGRPC  bool // clients of gRPC do not have it
-	webOnly string
+	webOnly string // why clients of other protocols do not have it
 }
 
 // hits are what a test's function does at the first event of a kind.
@@ -303,9 +302,51 @@ func faultOfTheApplication(t *testing.T, addr string, p rpc.Protocol, at place, 
 	returns(t, "the call", func() { <-ended })
 }
 
+// closeSeen is a connection whose Close is seen.
+type closeSeen struct {
+	net.Conn
+	closed func()
+}
+
+func (c closeSeen) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// TestExitClosesTheConnection: a function that ends the goroutine that makes a connection does not leave it open.
+func TestExitClosesTheConnection(t *testing.T) {
+	for _, of := range []struct {
+		name   string
+		p      rpc.Protocol
+		option rpc.DialOption
+	}{
+		{"handshake", rpc.GRPC, rpc.WithTransportCredentials(hitCreds{insecure.NewCredentials(), runtime.Goexit})},
+		{"TagConn", rpc.GRPC, rpc.WithStatsHandler(eventHit{isEvent[*stats.ConnTagInfo], runtime.Goexit})},
+		{"ConnBegin", rpc.GRPC, rpc.WithStatsHandler(eventHit{isEvent[*stats.ConnBegin], runtime.Goexit})},
+		{"handshake", rpc.Connect, rpc.WithTransportCredentials(hitCreds{credentials.NewTLS(nil), runtime.Goexit})},
+	} {
+		t.Run(of.p.String()+"/"+of.name, func(t *testing.T) {
+			closed := make(chan struct{})
+			once := sync.OnceFunc(func() { close(closed) })
+			cc, err := rpc.NewClient("passthrough:///server", rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithProtocol(of.p),
+				rpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+					nc, _ := net.Pipe()
+					return closeSeen{nc, once}, nil
+				}), of.option)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cc.Close()
+			if err := calls["unary"](t.Context(), pb.NewTestServiceClient(cc)); status.Code(err) != codes.Unavailable {
+				t.Errorf("the call: %v", err)
+			}
+			returns(t, "the connection's Close", func() { <-closed })
+		})
+	}
+}
+
 // slowTripper ignores its context.
 type slowTripper struct {
-	rt    http.RoundTripper // nil: it does not answer
 	until <-chan struct{}
 	body  bool // it answers, with a body that does not end
 	begun chan *http.Request

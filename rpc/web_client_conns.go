@@ -208,12 +208,17 @@ func (c *webConns) made(ctx context.Context) (*webConn, error) {
 	if cc.scheme == "http" {
 		return &webConn{Conn: nc, of: c, version: http1}, nil
 	}
+	secured := false
+	defer func() {
+		if !secured { // an error, or the credentials have ended the goroutine
+			nc.Close()
+		}
+	}()
 	deadline, _ := ctx.Deadline()
 	// A connection without deadlines is bounded by the credentials' use of ctx.
 	_ = nc.SetDeadline(deadline)
 	sc, info, err := cc.opts.creds.ClientHandshake(ctx, cc.authority, nc)
 	if err != nil {
-		nc.Close()
 		return nil, &dialError{fmt.Errorf("authentication handshake failed: %w", err)}
 	}
 	if err := checkLevel(info, cc.opts.perRPC); err != nil {
@@ -230,6 +235,7 @@ func (c *webConns) made(ctx context.Context) (*webConn, error) {
 	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol != "h2" {
 		version = http1
 	}
+	secured = true
 	return &webConn{Conn: sc, of: c, version: version, auth: info}, nil
 }
 

@@ -253,10 +253,7 @@ func TestRequestsCutOff(t *testing.T) {
 }
 
 // connStats records the events of connections, and which of them calls have.
-type connStats struct {
-	http1Seen
-	key struct{}
-}
+type connStats struct{ http1Seen }
 
 func (s *connStats) TagConn(ctx context.Context, i *stats.ConnTagInfo) context.Context {
 	if i.RemoteAddr == nil || i.LocalAddr == nil {
