@@ -315,6 +315,30 @@ func manyHalfMessages(t faultnet.OnKind) {
 	}
 }
 
+// TestStopsWithHalfRequests: the unary calls whose requests are incomplete are among those that Stop and GracefulStop wait for, and they end.
+func TestStopsWithHalfRequests(t *testing.T) {
+	for name, opts := range map[string][]rpc.ServerOption{"": nil, " and statistics": {rpc.StatsHandler(new(connStats))}} {
+		for _, stop := range []string{"Stop", "the connection's end, then GracefulStop"} {
+			t.Run(stop+name, func(t *testing.T) {
+				s, addr := startTarn(t, &testService{}, opts...)
+				p := rawClient(t, addr)
+				p.open(false)
+				id := p.open(false)
+				p.fr.WriteData(id, true, prefixed(0, nil))
+				if got := p.answer(id); got["grpc-status"] != "0" {
+					t.Fatal(got)
+				}
+				if stop == "Stop" {
+					returns(t, stop, s.Stop)
+					return
+				}
+				p.nc.Close()
+				returns(t, stop, s.GracefulStop)
+			})
+		}
+	}
+}
+
 func TestHeaderListLimit(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))

@@ -57,7 +57,7 @@ type Server struct {
 	calls     []*webCall             // that ServeHTTP is serving, each at its place
 	stopping  stopping
 	loops     sync.WaitGroup // Serve calls and connections
-	handlers  sync.WaitGroup // running handlers
+	handlers  sync.WaitGroup // calls: their handlers run, or wait for the request
 }
 
 // fieldsReader has h2http make no Header for a request that it passes to a Server (see webCall.list).

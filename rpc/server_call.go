@@ -121,6 +121,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	c.srv.entity.Begin()
 	c.entity.Begin()
+	c.srv.handlers.Add(1) // until the handler has returned, or dropped
 	if len(c.srv.opts.stats) > 0 {
 		call.statsArrived(h)
 	}
@@ -162,9 +163,6 @@ func hasBinary(fs []h2.Field) bool {
 // start starts the call's handler; its dispatch is handling already. It runs on the reading goroutine.
 func (c *serverCall) start() {
 	c.st.Starting()
-	if m := c.shape.method; m == nil || m.unary == nil || len(c.conn.srv.opts.stats) == 0 {
-		c.conn.srv.handlers.Add(1) // otherwise statsArrived has done it
-	}
 	c.conn.srv.workers.Run(c)
 }
 
@@ -327,13 +325,15 @@ func (c *serverCall) dropped() {
 	c.released = true
 	c.st.Release()
 	c.sendMu.Unlock()
-	if len(c.conn.srv.opts.stats) > 0 {
-		go func() { // its handlers may block
-			defer c.conn.srv.handlers.Done()
-			c.statsBegin()
-			c.statsEnd(status.FromContextError(c.over.Err()).Err())
-		}()
+	if len(c.conn.srv.opts.stats) == 0 {
+		c.conn.srv.handlers.Done()
+		return
 	}
+	go func() { // the stats handlers may block
+		defer c.conn.srv.handlers.Done()
+		c.statsBegin()
+		c.statsEnd(status.FromContextError(c.over.Err()).Err())
+	}()
 }
 
 // release is called once when the handler has returned and the status has been

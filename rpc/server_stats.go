@@ -17,9 +17,6 @@ import (
 // statsArrived notes what the handlers get of the request's header. It runs on the reading goroutine, and calls no handler: they may block.
 func (c *serverCall) statsArrived(h *h2.Header) {
 	c.seen = &observed{begun: time.Now(), wire: wireLength(h)}
-	if m := c.shape.method; m != nil && m.unary != nil {
-		c.conn.srv.handlers.Add(1) // they are called whether or not the call gets a handler
-	}
 }
 
 // wireLength is the length of a header list in bytes.
