@@ -360,7 +360,7 @@ func (d *Decoder) finish(tail []byte) *Malformed {
 }
 
 // StartLong begins a block that is too long to be gathered. Its parts are decoded by
-// DecodeLong as they come: what fits the limits goes to h, and the table is kept in
+// DecodeLong as they come: the pseudo-fields that fit the limits go to h, and the table is kept in
 // step, so that only the stream is lost.
 func (d *Decoder) StartLong(h *Header) {
 	*h = Header{}
@@ -434,7 +434,6 @@ func (d *Decoder) EndLong(p []byte) *Malformed {
 	if len(rest) > 0 {
 		return &Malformed{Conn: true, Reason: "a header block that cannot be decoded"}
 	}
-	d.h.Fields = append([]Field(nil), d.fields...)
 	return &Malformed{TooLong: true, Reason: "a header list beyond the limit"}
 }
 
