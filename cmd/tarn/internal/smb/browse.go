@@ -116,10 +116,7 @@ func (a *app) listShares(ctx context.Context, out io.Writer, l location) error {
 	if err != nil {
 		return err
 	}
-	shares, err := s.Shares(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: %w", l, err)
-	}
+	shares, failed := s.Shares(ctx) // both, if a name is left out
 	for _, share := range shares {
 		switch {
 		case a.opts.json:
@@ -129,6 +126,9 @@ func (a *app) listShares(ctx context.Context, out io.Writer, l location) error {
 		default:
 			fmt.Fprintln(out, printable(share.Name))
 		}
+	}
+	if failed != nil {
+		return fmt.Errorf("%s: %w", l, failed)
 	}
 	return nil
 }

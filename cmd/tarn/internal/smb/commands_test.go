@@ -125,6 +125,15 @@ func TestBackslashInName(t *testing.T) {
 	}
 }
 
+// TestShareOfOddName lists the shares of a server of which one has a name that is a path: the others are listed, and the name is reported.
+func TestShareOfOddName(t *testing.T) {
+	s := startServer(t, rig.Config{Shares: []string{"[odd/name]\npath = /"}})
+	r := run(t.Context(), "ls", "smb://"+s.User+"@"+s.Addr)
+	if r.status != cli.Failed || !strings.Contains(r.out, "share\n") || !strings.Contains(r.err, "odd/name") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestTemporaryNames leaves the files alone that another program is just writing, with ReplaceFile of package smb or with this
 // command: they are not copied with their directory, which is reported, and not removed.
 func TestTemporaryNames(t *testing.T) {
