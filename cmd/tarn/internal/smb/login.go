@@ -32,13 +32,14 @@ type app struct {
 	// partKey is partKey's, the same each time.
 	partKey func() (key []byte, kept bool)
 
-	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
 	shares   map[string]*client.Share
 	logins   map[string]client.Initiator
 	kerberos *krb5.Initiator
-	meter    *meter // writes to std.Err while it runs
 	traffic  traffic
+
+	mu    sync.Mutex // guards meter and writing to std
+	meter *meter     // writes to std.Err while it runs
 }
 
 func newApp(name string, opts options, std cli.Streams) *app {
@@ -66,23 +67,16 @@ func (a *app) complain(format string, args ...any) {
 	fmt.Fprintf(a.std.Err, "tarn smb %s: %s\n", a.name, printable(text)) // a server chose some of it
 }
 
-// session is the session with the location's server, logged on to once a run.
+// account says which session a location needs.
+func (l location) account() string { return l.domain + ";" + l.user + "@" + l.addr }
+
+// session is the session with the location's server, logged on to once a run. The password is asked for once, also if the server
+// cannot be reached.
 func (a *app) session(ctx context.Context, l location) (*client.Session, error) {
-	key := l.domain + ";" + l.user + "@" + l.addr
+	key := l.account()
 	if s := a.sessions[key]; s != nil {
 		return s, nil
 	}
-	s, err := a.dial(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	a.sessions[key] = s
-	return s, nil
-}
-
-// dial logs on to the location's server. The password is asked for once a run.
-func (a *app) dial(ctx context.Context, l location) (*client.Session, error) {
-	key := l.domain + ";" + l.user + "@" + l.addr
 	initiator := a.logins[key]
 	if initiator == nil {
 		var err error
@@ -100,6 +94,7 @@ func (a *app) dial(ctx context.Context, l location) (*client.Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.addr, err)
 	}
+	a.sessions[key] = s
 	return s, nil
 }
 
@@ -108,7 +103,7 @@ func (a *app) share(ctx context.Context, l location) (*client.Share, error) {
 	if l.share == "" {
 		return nil, usageError("%s has no share", l)
 	}
-	key := l.domain + ";" + l.user + "@" + l.addr + "/" + l.share
+	key := l.account() + "/" + l.share
 	if m := a.shares[key]; m != nil {
 		return m, nil
 	}
