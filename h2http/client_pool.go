@@ -192,8 +192,8 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 	}
 	defer g.mu.Unlock()
 	c := g.usable()
-	if c == nil && !g.mayDial() {
-		c = g.waitable()
+	if c == nil {
+		c = g.waitsFor()
 	}
 	if c != nil {
 		go nc.Close() // several requests have dialled at once
@@ -259,16 +259,28 @@ func (g *group) usable() *clientConn {
 	return nil
 }
 
-// mayDial reports whether another connection may be made while none is usable. It ends those that their server has finished with: it
-// permits no stream any more, and none is open. g.mu is held.
-func (g *group) mayDial() bool {
+// waitsFor returns the connection that requests wait for while none is usable; nil: another may be made. g.mu is held.
+func (g *group) waitsFor() *clientConn {
+	g.endSpent()
+	if g.mayDial() {
+		return nil
+	}
+	return g.waitable()
+}
+
+// endSpent ends the connections that their server has finished with: it permits no stream any more, and none is open. g.mu is held.
+func (g *group) endSpent() {
 	g.conns = slices.DeleteFunc(g.conns, func(c *clientConn) bool {
-		over := c.permitted.Load() && c.h2.StreamLimit() == 0 && c.h2.Streams() == 0
-		if over {
+		spent := c.permitted.Load() && c.h2.StreamLimit() == 0 && c.h2.Streams() == 0
+		if spent {
 			c.shutdown()
 		}
-		return over
+		return spent
 	})
+}
+
+// mayDial reports whether another connection may be made while none is usable. g.mu is held.
+func (g *group) mayDial() bool {
 	if len(g.conns) == 0 {
 		return true
 	}
@@ -310,8 +322,8 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 	for {
 		g.mu.Lock()
 		c := g.usable()
-		if c == nil && !g.mayDial() {
-			c = g.waitable()
+		if c == nil {
+			c = g.waitsFor()
 			wait = c != nil
 		}
 		if c != nil {
