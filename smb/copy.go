@@ -196,14 +196,7 @@ func (s *Share) copyTemporary(dst string, from *File) (int64, error) {
 		return 0, err
 	}
 	n, err := to.h.replaceBy(s.ctx, from.h)
-	err = to.closeWritten(err)
-	if err == nil {
-		err = s.moveTemporary(beside, dst)
-	}
-	if err != nil {
-		s.removeUnfinished(beside)
-	}
-	return n, err
+	return n, s.finishTemporary(beside, dst, to.closeWritten(err))
 }
 
 // temporaryName is a random name in the directory of the remote name, which no other program can guess. It does not begin with a period:

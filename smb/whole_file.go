@@ -290,6 +290,11 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 	}
 	beside := temporaryName(remote)
 	_, err = s.writeNew(beside, data, perm, mtime)
+	return s.finishTemporary(beside, name, err)
+}
+
+// finishTemporary renames a file to name, or removes it if that fails, or writing it has failed with err.
+func (s *Share) finishTemporary(beside, name string, err error) error {
 	if err == nil {
 		err = s.moveTemporary(beside, name)
 	}
