@@ -74,11 +74,14 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 				continue
 			}
 			if !isEntryName(name) {
-				if _, err := l.count(name); err != nil {
+				fresh, err := l.count(name)
+				if err != nil {
 					l.drop()
 					return nil, err
 				}
-				l.leftOut = l.leftOut.and(name)
+				if fresh {
+					l.leftOut = l.leftOut.and(name)
+				}
 				continue
 			}
 			if e.Attributes&proto.AttrReparsePoint != 0 && l.class == proto.FileDirectoryInformation {

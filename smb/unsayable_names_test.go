@@ -42,11 +42,12 @@ func TestNamesWithLoneSurrogates(t *testing.T) {
 		s.Hook = func(c *script.Conn, m *script.Message) bool {
 			switch {
 			case m.Command == proto.CommandCreate:
-				c.Opened(m, nil, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+				c.Opened(m, diskIDContext(1), func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
 				return true
 			case m.Command == proto.CommandQueryDirectory && script.Restarts(m):
 				c.List(m, script.Entry{Raw: unitsLE([]uint16{'a', 0xd800})}, script.Entry{Raw: unitsLE([]uint16{'a', 0xfffd})},
-					script.Entry{Raw: unitsLE([]uint16{'a', 0xdc01})}, script.Entry{Raw: unitsLE([]uint16{'a', 0xd83d, 0xde00})})
+					script.Entry{Raw: unitsLE([]uint16{'a', 0xdc01})}, script.Entry{Raw: unitsLE([]uint16{'a', 0xd83d, 0xde00})},
+					script.Entry{Name: "link", Attributes: proto.AttrReparsePoint, Tag: proto.ReparseTagSymlink})
 				return true
 			case m.Command == proto.CommandQueryDirectory:
 				c.Refuse(m, proto.StatusNoMoreFiles)
@@ -61,7 +62,7 @@ func TestNamesWithLoneSurrogates(t *testing.T) {
 		for _, e := range list {
 			names = append(names, e.Name())
 		}
-		if !slices.Equal(names, []string{"a\ufffd", "a\U0001f600"}) || !errors.Is(err, smb.ErrName) || !strings.Contains(err.Error(), `"a\xed\xa0\x80" and 1 more`) {
+		if !slices.Equal(names, []string{"a\ufffd", "a\U0001f600", "link"}) || !errors.Is(err, smb.ErrName) || !strings.Contains(err.Error(), `"a\xed\xa0\x80" and 1 more`) {
 			t.Errorf("%s: %q, %v", kind, names, err)
 		}
 	}
