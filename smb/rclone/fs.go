@@ -215,6 +215,10 @@ func (f *Fs) listShares(ctx context.Context) (fs.DirEntries, error) {
 	}
 	shares, err := l.Shares(ctx)
 	l.release(err)
+	if errors.Is(err, smb.ErrName) { // the others are listed
+		fs.Logf(f, "a share is left out: %v", err)
+		err = nil
+	}
 	var entries fs.DirEntries
 	for _, s := range shares {
 		special := s.Type&smb.ShareSpecial != 0 || strings.HasSuffix(s.Name, "$")

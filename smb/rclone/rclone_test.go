@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 // remote is a share of a server that rclone knows as the remote "tarnrig", until the test ends.
 func remote(t testing.TB, mode rig.Mode, options map[string]string) (path, dir string) {
 	t.Helper()
-	path, srv := serve(t, mode, options)
+	path, srv := serve(t, rig.Config{Mode: mode}, options)
 	return path, srv.Dir
 }
 
 // serve is remote, with the server.
-func serve(t testing.TB, mode rig.Mode, options map[string]string) (path string, srv *rig.Server) {
+func serve(t testing.TB, cfg rig.Config, options map[string]string) (path string, srv *rig.Server) {
 	t.Helper()
-	s := rigtest.Start(t, rig.Config{Mode: mode})
+	s := rigtest.Start(t, cfg)
 	host, port, err := net.SplitHostPort(s.Addr)
 	if err != nil {
 		t.Fatal(err)
