@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
@@ -44,6 +45,16 @@ func TestImpacket(t *testing.T) {
 	if out := must(t, "ls", s.url("put/sub")).out; !strings.Contains(out, "frame") {
 		t.Errorf("%q", out)
 	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "put", "small"), bytes.Repeat([]byte("longer"), 100), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// The server ignores truncation.
+	if r := run(t.Context(), "put", filepath.Join(source, "small"), s.url("put/small")); r.status != cli.Failed || !strings.Contains(r.err, errNotCut.Error()) {
+		t.Errorf("%+v", r)
+	}
+	must(t, "rm", s.url("put/small"))
+	must(t, "put", filepath.Join(source, "small"), s.url("put/small"))
+	same(filepath.Join(s.Dir, "put"))
 	must(t, "rm", "-r", s.url("put"))
 	if left, err := os.ReadDir(s.Dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)

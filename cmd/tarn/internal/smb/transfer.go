@@ -356,8 +356,18 @@ func (j *job) rewrite(ctx context.Context, out sink, in source) error {
 	if _, err = copyPieces(out, in, pieces, uncounted(ctx)); err != nil {
 		return err
 	}
-	return out.Truncate(j.size)
+	if err = out.Truncate(j.size); err != nil {
+		return err
+	}
+	info, err := out.Stat()
+	if err == nil && info.Size() != j.size {
+		err = errNotCut
+	}
+	return err
 }
+
+// errNotCut is returned for servers that ignore truncation, as impacket's does.
+var errNotCut = errors.New("the server has not made the file shorter: remove it, and repeat the command")
 
 // extend writes what makes a file longer, and returns what remains to be written. It runs before the file is overwritten: if the disk is
 // full, the file stays as it was.
