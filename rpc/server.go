@@ -253,11 +253,29 @@ func (s *Server) admit(nc *accepted) bool {
 
 // serveConn sets up one connection. When the connection has ended it calls loops.Done.
 func (s *Server) serveConn(nc *accepted) {
+	taken := false // by a server of HTTP/2 or HTTP/1.1, or by the credentials
+	defer func() {
+		if !taken { // an error, or the credentials or a stats handler have ended the goroutine
+			s.forget(nc)
+			nc.Close()
+			s.loops.Done()
+		}
+	}()
 	in, err := s.greet(nc.Conn)
-	if err == nil && in.http1 {
-		s.mu.Lock()
-		delete(s.raw, nc)
-		s.mu.Unlock()
+	switch {
+	case errors.Is(err, errDispatched):
+		taken = true
+		s.forget(nc)
+		s.loops.Done()
+		return
+	case err != nil:
+		if s.state() == running && !errors.Is(err, io.EOF) {
+			logger.Info("server: the connection from", nc.RemoteAddr(), "could not be set up:", err)
+		}
+		return
+	case in.http1:
+		taken = true
+		s.forget(nc)
 		if len(s.opts.stats) == 0 {
 			s.loops.Done()
 		} else {
@@ -266,27 +284,13 @@ func (s *Server) serveConn(nc *accepted) {
 		s.web.serve(in.Conn)
 		return
 	}
-	var c *serverConn
-	if err == nil {
-		c = newServerConn(context.Background(), s, in)
-	}
+	c := newServerConn(context.Background(), s, in)
+	taken = true
 	s.mu.Lock()
 	delete(s.raw, nc)
-	if err == nil {
-		s.conns[c] = struct{}{}
-	}
+	s.conns[c] = struct{}{}
 	state := s.stopping
 	s.mu.Unlock()
-	if err != nil {
-		if !errors.Is(err, errDispatched) {
-			if state == running && !errors.Is(err, io.EOF) {
-				logger.Info("server: the connection from", nc.RemoteAddr(), "could not be set up:", err)
-			}
-			nc.Close()
-		}
-		s.loops.Done()
-		return
-	}
 	switch state {
 	case draining:
 		c.h2c.Shutdown(gracefulStop)
@@ -294,6 +298,13 @@ func (s *Server) serveConn(nc *accepted) {
 		c.h2c.Abort(h2.NoError, "")
 	}
 	c.h2c.Start(c.ended)
+}
+
+// forget removes a connection that is not set up.
+func (s *Server) forget(nc *accepted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.raw, nc)
 }
 
 // Stop closes all listeners and connections at once and cancels running calls, those of ServeHTTP included. It returns when the

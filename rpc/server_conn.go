@@ -45,6 +45,10 @@ func newServerConn(ctx context.Context, s *Server, in *incoming) *serverConn {
 	nc := in.Conn
 	c := &serverConn{srv: s, ctx: ctx, admission: admission{most: s.opts.gatherMost}}
 	c.peer = peer.Peer{Addr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr(), AuthInfo: in.auth}
+	for _, h := range s.opts.stats { // before anything is made that must be closed: they may end the goroutine
+		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
+		h.HandleConn(c.ctx, &stats.ConnBegin{})
+	}
 	h2c := s.maker.Make(nc, c)
 	c.h2c, c.nc = h2c, nc
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, "", h2c))
@@ -52,10 +56,6 @@ func newServerConn(ctx context.Context, s *Server, in *incoming) *serverConn {
 		h2c.PrefaceRead()
 	}
 	allowIdleTLS(h2c, c.peer.AuthInfo)
-	for _, h := range s.opts.stats {
-		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
-		h.HandleConn(c.ctx, &stats.ConnBegin{})
-	}
 	c.setup = time.AfterFunc(time.Until(in.deadline), func() { h2c.Close() })
 	c.touch()
 	c.startAging(s.opts.keepalive)

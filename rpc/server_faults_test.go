@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -14,9 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/experimental"
@@ -248,6 +253,63 @@ func TestFaultsOfServersCode(t *testing.T) {
 					})
 				}
 			}
+		}
+	}
+}
+
+// exitingCreds are insecure, and the first handshake ends its goroutine.
+type exitingCreds struct {
+	credentials.TransportCredentials
+	u *serverFault
+}
+
+func (c exitingCreds) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c.u.at("handshake")
+	return c.TransportCredentials.ServerHandshake(nc)
+}
+
+func (c exitingCreds) Clone() credentials.TransportCredentials { return c }
+
+// connFault has its fault in the events of connections.
+type connFault struct{ *serverFault }
+
+func (u connFault) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	u.at("TagConn")
+	return ctx
+}
+
+func (u connFault) HandleConn(_ context.Context, s stats.ConnStats) {
+	u.at(strings.TrimPrefix(fmt.Sprintf("%T", s), "*"))
+}
+
+// TestExitEndsTheServersConnection: the program's code that ends the goroutine on which a server sets up a connection ends that connection
+// alone, and the server stops.
+func TestExitEndsTheServersConnection(t *testing.T) {
+	faultnet.NeedsTCP(t, "the test dials by itself")
+	for _, place := range []string{"handshake", "TagConn", "stats.ConnBegin"} {
+		for _, first := range []string{http2.ClientPreface, "GET / HTTP/1.1\r\n"} {
+			name, _, _ := strings.Cut(first, "\r")
+			if place == "handshake" && first != http2.ClientPreface {
+				continue // it has none
+			}
+			t.Run(place+"/"+name, func(t *testing.T) {
+				u := &serverFault{place: place, kind: "exits", reached: make(chan struct{})}
+				u.arm()
+				s, addr := startTarn(t, &testService{}, rpc.Creds(exitingCreds{insecure.NewCredentials(), u}), rpc.StatsHandler(connFault{u}))
+				nc, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				if _, err := io.WriteString(nc, first); err != nil {
+					t.Fatal(err)
+				}
+				returns(t, "Read", func() { _, _ = io.Copy(io.Discard, nc) })
+				if err := calls["unary"](t.Context(), pb.NewTestServiceClient(dialTarn(t, addr))); err != nil {
+					t.Errorf("a call on another connection: %v", err)
+				}
+				returns(t, "Stop", s.Stop)
+			})
 		}
 	}
 }

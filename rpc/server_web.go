@@ -37,28 +37,31 @@ func newWebPort(s *Server) *webPort {
 // serve passes an HTTP/1.1 connection to net/http, which closes it. With statistics handlers it returns when the connection has ended.
 func (w *webPort) serve(nc net.Conn) {
 	w.others.once.Do(func() { go w.http1.Serve(&w.others) })
-	handlers := w.stats
-	var t *tagged
-	if len(handlers) > 0 {
-		t = &tagged{Conn: nc, ctx: context.WithValue(context.Background(), http.ServerContextKey, &w.http1), closed: make(chan struct{})}
-		for _, h := range handlers {
-			t.ctx = h.TagConn(t.ctx, &stats.ConnTagInfo{RemoteAddr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr()})
-			h.HandleConn(t.ctx, &stats.ConnBegin{})
-		}
-		nc = t
-		if c, ok := t.Conn.(*tlsConn); ok {
-			nc = taggedTLS{t, c}
-		}
-	}
-	if !w.others.hand(nc) {
-		nc.Close()
-	}
-	if t == nil {
+	if len(w.stats) == 0 {
+		w.hand(nc)
 		return
 	}
+	t := &tagged{Conn: nc, ctx: context.WithValue(context.Background(), http.ServerContextKey, &w.http1), closed: make(chan struct{})}
+	defer t.Close() // if a handler ends the goroutine; otherwise it is closed already
+	for _, h := range w.stats {
+		t.ctx = h.TagConn(t.ctx, &stats.ConnTagInfo{RemoteAddr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr()})
+		h.HandleConn(t.ctx, &stats.ConnBegin{})
+	}
+	if c, ok := nc.(*tlsConn); ok {
+		w.hand(taggedTLS{t, c})
+	} else {
+		w.hand(t)
+	}
 	<-t.closed
-	for _, h := range handlers {
+	for _, h := range w.stats {
 		h.HandleConn(t.ctx, &stats.ConnEnd{})
+	}
+}
+
+// hand passes nc to net/http, or closes it if the server is stopping.
+func (w *webPort) hand(nc net.Conn) {
+	if !w.others.hand(nc) {
+		nc.Close()
 	}
 }
 
