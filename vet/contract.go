@@ -22,10 +22,12 @@ const (
 	effectSend                   // as effectTake, through a channel, by which it may be returned
 	effectKeep                   // bytes, or a function that may lead to bytes, are stored beyond the call
 	effectFillLeaf               // the only reference in a struct may be set afterwards, for the caller to free
+	effectCall                   // passed once to the function in argument At, as its argument As
+	effectCallEach               // the elements of a slice are, one by one
 )
 
 func (e effect) String() string {
-	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "sends", "keeps", "fills a field"}[e]
+	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "sends", "keeps", "fills a field", "passes on", "passes on each"}[e]
 }
 
 // when says for which result of a call an effect or result holds.
@@ -58,7 +60,8 @@ const (
 type param struct {
 	Effect effect
 	When   when
-	At     int8 // the result to which When applies
+	At     int8 // the result to which When applies; of effectCall, an argument
+	As     int8
 }
 
 type result struct {

@@ -193,9 +193,9 @@ func (f *flow) dependent(r *ref, o outcome) (param, bool) {
 	}
 	switch {
 	case effects[true] == effectTake && effects[false] != effectTake:
-		return param{effectTake, o.when, o.at}, true
+		return param{Effect: effectTake, When: o.when, At: o.at}, true
 	case effects[false] == effectTake && effects[true] != effectTake && o.when == ifTrue:
-		return param{effectTake, ifFalse, o.at}, true
+		return param{Effect: effectTake, When: ifFalse, At: o.at}, true
 	}
 	return param{}, false
 }

@@ -26,7 +26,14 @@ func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
 			con.Results = append(con.Results, result{})
 		}
 	}
+	follows := con != nil && !con.Recovers && !con.NoReturn
 	for i, p := range fn.Params {
+		if follows && con.param(i).Effect == effectUnknown && c.mayHold(p.Type()) {
+			if to := c.handsOn(fn, p); to.Effect != effectUnknown {
+				grow()
+				con.Params[i] = to
+			}
+		}
 		if (isBytes(p.Type()) || isFunc(p.Type())) && stays(fn, p) {
 			grow()
 			con.Params[i] = param{Effect: effectKeep}

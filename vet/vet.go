@@ -169,7 +169,8 @@ func ordered(fns []*ssa.Function) []*ssa.Function {
 	return out
 }
 
-// callees visits the functions that fn calls; with passed not nil, those of them that take functions.
+// callees visits the functions that fn calls or passes to calls; with passed not nil, only those that it calls
+// and that take functions.
 func callees(fn *ssa.Function, visit func(*ssa.Function), passed *ssa.Function) {
 	for _, b := range fn.Blocks {
 		for _, instr := range b.Instrs {
@@ -177,7 +178,17 @@ func callees(fn *ssa.Function, visit func(*ssa.Function), passed *ssa.Function) 
 			if !ok || passed != nil && !passes(call.Common()) {
 				continue
 			}
-			if to := call.Common().StaticCallee(); to != nil {
+			used := []*ssa.Function{call.Common().StaticCallee()}
+			if passed == nil {
+				for _, a := range call.Common().Args {
+					to, _ := a.(*ssa.Function)
+					used = append(used, to)
+				}
+			}
+			for _, to := range used {
+				if to == nil {
+					continue
+				}
 				if o := to.Origin(); o != nil {
 					to = o
 				}
@@ -320,7 +331,7 @@ func (c *checker) contractOf(call *ssa.CallCommon) *contract {
 	if !call.IsInvoke() {
 		if fn := call.StaticCallee(); fn != nil {
 			if con, ok := c.anon[fn]; ok {
-				return con
+				return c.called(call, con)
 			}
 		}
 	}
@@ -328,7 +339,7 @@ func (c *checker) contractOf(call *ssa.CallCommon) *contract {
 	if fn == nil {
 		return nil
 	}
-	return c.lookup(fn.Origin())
+	return c.called(call, c.lookup(fn.Origin()))
 }
 
 func (c *checker) lookup(fn *types.Func) *contract {

@@ -36,3 +36,13 @@ type Handler interface {
 	// OnData takes ownership of b.
 	OnData(b tarn.Buffer)
 }
+
+// With calls f with x.
+func With[T any](x T, f func(T)) { f(x) }
+
+// Each calls f with each element.
+func Each[T any](xs []T, f func(int, T)) {
+	for i, x := range xs {
+		f(i, x)
+	}
+}

@@ -1,0 +1,252 @@
+package vet
+
+// This file handles functions that pass an argument to a function in another argument: what the call does with
+// the first is what the second does with it.
+
+import (
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// handsOn finds the parameter that fn calls exactly once with its parameter p, or once with each element of it,
+// if it only borrows p otherwise.
+func (c *checker) handsOn(fn *ssa.Function, p *ssa.Parameter) param {
+	var to param
+	for _, u := range *p.Referrers() {
+		var now param
+		switch u := u.(type) {
+		case *ssa.DebugRef:
+			continue
+		case *ssa.IndexAddr:
+			now = c.eachTo(fn, u)
+		case ssa.CallInstruction:
+			if c.borrows(u.Common(), p) {
+				continue
+			}
+			if once(fn, u.Block()) {
+				now = callOfParam(fn, u, p, effectCall)
+			}
+		}
+		if now.Effect == effectUnknown || to.Effect != effectUnknown {
+			return param{}
+		}
+		to = now
+	}
+	return to
+}
+
+// mayHold reports whether a parameter's type can lead to references that its functions get, also in an instance of a
+// generic function.
+func (c *checker) mayHold(t types.Type) bool {
+	if s, ok := t.Underlying().(*types.Slice); ok {
+		t = s.Elem()
+	}
+	_, generic := types.Unalias(t).(*types.TypeParam)
+	return generic || c.kinds.holds(t)
+}
+
+// borrows reports whether a call only looks at v.
+func (c *checker) borrows(call *ssa.CallCommon, v ssa.Value) bool {
+	if b, ok := call.Value.(*ssa.Builtin); ok {
+		return b.Name() == "len"
+	}
+	con := c.contractOf(call)
+	for i, a := range operands(call) {
+		if e := con.param(i).Effect; a == v && e != effectBorrow && e != effectNone {
+			return false
+		}
+	}
+	return true
+}
+
+// callOfParam says which argument of a call of one of fn's parameters is v.
+func callOfParam(fn *ssa.Function, u ssa.Instruction, v ssa.Value, e effect) param {
+	call, ok := u.(*ssa.Call)
+	if !ok {
+		return param{}
+	}
+	called, ok := call.Call.Value.(*ssa.Parameter)
+	if !ok || call.Call.IsInvoke() {
+		return param{}
+	}
+	return param{Effect: e, At: int8(slices.Index(fn.Params, called)), As: int8(slices.Index(call.Call.Args, v))}
+}
+
+// once reports whether every call of fn that returns has run b once.
+func once(fn *ssa.Function, b *ssa.BasicBlock) bool { return onEveryPath(fn, b) && !reaches(b, b) }
+
+func onEveryPath(fn *ssa.Function, b *ssa.BasicBlock) bool {
+	for _, end := range fn.Blocks {
+		if _, ok := end.Instrs[len(end.Instrs)-1].(*ssa.Return); ok && end != fn.Recover && !b.Dominates(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches reports whether a path leads from a block to another one, or back to it.
+func reaches(from, to *ssa.BasicBlock) bool {
+	seen := map[*ssa.BasicBlock]bool{}
+	work := slices.Clone(from.Succs)
+	for len(work) > 0 {
+		b := work[len(work)-1]
+		work = work[:len(work)-1]
+		if b == to {
+			return true
+		}
+		if !seen[b] {
+			seen[b] = true
+			work = append(work, b.Succs...)
+		}
+	}
+	return false
+}
+
+// eachTo finds the parameter that fn calls with the element at an address, if it is of a range statement over the
+// whole slice whose body is one block.
+func (c *checker) eachTo(fn *ssa.Function, at *ssa.IndexAddr) param {
+	body := at.Block()
+	if body.Comment != "rangeindex.body" || len(body.Preds) != 1 || len(*at.Referrers()) != 1 {
+		return param{}
+	}
+	loop := body.Preds[0]
+	if len(body.Succs) != 1 || body.Succs[0] != loop || len(loop.Preds) != 2 || !onEveryPath(fn, loop) {
+		return param{}
+	}
+	for _, outside := range loop.Preds {
+		if outside != body && reaches(loop, outside) {
+			return param{} // in another loop
+		}
+	}
+	index, ok := at.Index.(*ssa.BinOp)
+	load, loads := (*at.Referrers())[0].(*ssa.UnOp)
+	if !ok || !loads || !overAll(loop, index, at.X) {
+		return param{}
+	}
+	var to param
+	for _, u := range *load.Referrers() {
+		call, ok := u.(ssa.CallInstruction)
+		if !ok || u.Block() != body {
+			return param{}
+		}
+		if c.borrows(call.Common(), load) {
+			continue
+		}
+		if to.Effect != effectUnknown {
+			return param{}
+		}
+		if to = callOfParam(fn, u, load, effectCallEach); to.Effect == effectUnknown {
+			return param{}
+		}
+	}
+	return to
+}
+
+// overAll reports whether a block continues a loop while an index is less than the length of a slice.
+func overAll(loop *ssa.BasicBlock, index *ssa.BinOp, slice ssa.Value) bool {
+	end, ok := loop.Instrs[len(loop.Instrs)-1].(*ssa.If)
+	if !ok || index.Block() != loop {
+		return false
+	}
+	test, ok := end.Cond.(*ssa.BinOp)
+	if !ok || test.X != ssa.Value(index) {
+		return false
+	}
+	length, ok := test.Y.(*ssa.Call)
+	return ok && length.Call.Args[0] == slice
+}
+
+// called replaces the effects on arguments that a call passes to a function in another argument by what that one
+// does.
+func (c *checker) called(call *ssa.CallCommon, con *contract) *contract {
+	if con == nil || !slices.ContainsFunc(con.Params, param.handsOn) {
+		return con
+	}
+	args := operands(call)
+	now := *con
+	now.Params = slices.Clone(con.Params)
+	for i, p := range now.Params {
+		if !p.handsOn() {
+			continue
+		}
+		now.Params[i] = param{}
+		if int(p.At) >= len(args) || i >= len(args) {
+			continue
+		}
+		does := c.callback(args[p.At], int(p.As))
+		if p.Effect == effectCallEach {
+			does = c.onEach(args[i], does)
+		}
+		now.Params[i] = does
+	}
+	return &now
+}
+
+func (p param) handsOn() bool { return p.Effect == effectCall || p.Effect == effectCallEach }
+
+// callback is the effect of a function value on its argument i.
+func (c *checker) callback(v ssa.Value, i int) param {
+	for {
+		t, ok := v.(*ssa.ChangeType)
+		if !ok {
+			break
+		}
+		v = t.X
+	}
+	var con *contract
+	switch v := v.(type) {
+	case *ssa.MakeClosure:
+		fn := v.Fn.(*ssa.Function)
+		if con = c.anon[fn]; con == nil {
+			con = c.named(fn)
+			i++ // a method value: the receiver is argument 0
+		}
+	case *ssa.Function:
+		if con = c.anon[v]; con == nil && !promoted(v) {
+			con = c.named(v)
+		}
+	}
+	p := con.param(i)
+	if p.When != always || p.handsOn() {
+		return param{}
+	}
+	return p
+}
+
+// named is the contract of a declared function that is used as a value, or of a method value or method expression.
+func (c *checker) named(fn *ssa.Function) *contract {
+	if o := fn.Origin(); o != nil {
+		fn = o
+	}
+	if obj, ok := fn.Object().(*types.Func); ok {
+		return c.lookup(obj.Origin())
+	}
+	return nil
+}
+
+// promoted reports whether a function is a method expression of another type than its receiver's: of a struct in which
+// that is embedded, or of a pointer to it.
+func promoted(fn *ssa.Function) bool {
+	obj, ok := fn.Object().(*types.Func)
+	return ok && isMethodValue(fn) && obj.Signature().Recv() != nil && !types.Identical(fn.Signature.Params().At(0).Type(), obj.Signature().Recv().Type())
+}
+
+// onEach is the effect on a slice of which every element is passed to a function that does what p says. Which of the
+// references in a part of another slice it frees is not tracked.
+func (c *checker) onEach(v ssa.Value, p param) param {
+	of, ok := v.Type().Underlying().(*types.Slice)
+	if !ok || c.kinds.kindOf(of.Elem()) != handle {
+		return param{}
+	}
+	switch p.Effect {
+	case effectBorrow, effectNone:
+		return borrowed
+	case effectFree, effectTake:
+		if s, ok := v.(*ssa.Slice); ok && s.Low == nil && s.High == nil && c.kinds.pointee(s.X.Type()) != untracked {
+			return param{Effect: effectDrop} // all elements of an array
+		}
+	}
+	return param{}
+}
