@@ -206,7 +206,7 @@ func (f *flow) findTakesOut() bool {
 }
 
 // loopsOver reports whether the function frees or gives away elements of a slice or array with a computed
-// index: whether it does so for all of them is not tracked.
+// index, or of a slice that changes: whether it does so for all of them is not tracked.
 func (f *flow) loopsOver() bool {
 	if f.loops == nil {
 		out := f.findLoopsOver()
@@ -220,15 +220,17 @@ func (f *flow) findLoopsOver() bool {
 		for _, instr := range b.Instrs {
 			var index ssa.Value
 			var elem types.Type
+			again := false // the slice is another one in the next iteration
 			switch instr := instr.(type) {
 			case *ssa.IndexAddr:
 				index, elem = instr.Index, instr.Type().Underlying().(*types.Pointer).Elem()
+				_, again = instr.X.(*ssa.Phi)
 			case *ssa.Index:
 				index, elem = instr.Index, instr.Type()
 			default:
 				continue
 			}
-			if _, ok := index.(*ssa.Const); !ok && f.kinds.holds(elem) && f.released(instr.(ssa.Value)) {
+			if _, ok := index.(*ssa.Const); (!ok || again) && f.kinds.holds(elem) && f.released(instr.(ssa.Value)) {
 				return true
 			}
 		}

@@ -444,3 +444,19 @@ func literals(p *tarn.Pool, n int) {
 		x.Free()
 	}
 }
+
+func restOfLiteral(p *tarn.Pool) {
+	rest := []tarn.Buffer{p.Get(1), p.Get(2)}
+	for len(rest) > 0 {
+		b := rest[0]
+		rest = rest[1:]
+		b.Free()
+	}
+}
+
+func restOfVariables(p *tarn.Pool) {
+	a, b := p.Get(1), p.Get(2)
+	for rest := []tarn.Buffer{a, b}; len(rest) > 0; rest = rest[1:] {
+		rest[0].Free()
+	}
+}
