@@ -24,7 +24,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
-	"google.golang.org/grpc/experimental"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/stats"
@@ -163,6 +162,9 @@ func TestFaultsOfServersCode(t *testing.T) {
 	encoding.RegisterCompressor(compressor)
 	for _, carrier := range carriers {
 		for _, place := range places {
+			if carrier.p == rpc.Connect && slices.Contains([]string{"Compress", "Write", "Close"}, place) {
+				continue // a response is compressed with the first name that the client accepts, which is gzip
+			}
 			for _, kind := range []string{"blocks", "panics", "exits", "stops"} {
 				ofStats := place == "TagRPC" || strings.HasPrefix(place, "stats.")
 				switch {
@@ -203,7 +205,7 @@ func TestFaultsOfServersCode(t *testing.T) {
 							if carrier.p != rpc.GRPC {
 								addr = "http://" + strings.TrimPrefix(addr, "http://")
 							}
-							return pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(carrier.p), rpc.WithDefaultCallOptions(grpc.UseCompressor("faulty"), experimental.AcceptCompressors("faulty"))))
+							return pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(carrier.p), rpc.WithAcceptCompressors("faulty"), rpc.WithDefaultCallOptions(grpc.UseCompressor("faulty"))))
 						}
 						call := func(ctx context.Context, c pb.TestServiceClient) error {
 							if method == "unary" {
