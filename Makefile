@@ -28,8 +28,8 @@ BIN     := bin
 export GOFLAGS += -timeout=$(TIMEOUT) -gcflags=all=-dwarf=false -ldflags=-w
 # How long a test binary waits for races of goroutines that are left. The detector's own default is a second.
 export GORACE ?= atexit_sleep_ms=100
-# Tests run without go test's own vet, because the target vet covers every module.
-GOTEST  := $(GO) test -vet=off
+# Tests run without go test's own vet, because the target vet covers every module. CI runs a failed test once more (ci/gotest.sh).
+GOTEST  := $(if $(CI),$(CURDIR)/ci/gotest.sh,$(GO) test) -vet=off
 
 .PHONY: help
 help: ## list the targets
@@ -79,20 +79,24 @@ vet-ports: ## go vet for the other platforms, and of the private modules
 	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet $(PUBLISHED:%=./%/...) || exit 1; done
 	@$(foreach m,$(PRIVATE),echo "vet $(m)"; (cd $(m) && $(GO) vet $(call packages,$(m))) || exit 1;)
 
+.PHONY: gotestsum
+gotestsum:
+	@[ -z "$(CI)" ] || { mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) build -o $(abspath $(BIN))/gotestsum gotest.tools/gotestsum; }
+
 .PHONY: units
-units: ## unit tests of the published modules and of interop; short unless TARN_LONG=1
+units: gotestsum ## unit tests of the published modules and of interop; short unless TARN_LONG=1
 	@status=0; for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GOTEST) $(if $(TARN_LONG),,-short) ./...) || status=1; done; \
 	for m in $(QUICK); do echo "test $$m"; (cd $$m && $(GOTEST) $(if $(TARN_LONG),,-short) ./...) || status=1; done; exit $$status
 
 # Packages without concurrency, or whose tests build programs without the detector.
 SEQUENTIAL := $(addprefix github.com/tarn-go/tarn/,vet vet/internal/mutate vet/cmd/tarnvet cmd/tarn/internal/migrate ci/internal/house)
 .PHONY: race
-race: ## unit tests of the published modules under the race detector, in their usual forms
+race: gotestsum ## unit tests of the published modules under the race detector, in their usual forms
 	@status=0; for m in $(PUBLISHED); do echo "race $$m"; \
-	(cd $$m && GOWORK=off $(GOTEST) -race -p 1 $$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %))) || status=1; done; exit $$status
+	(cd $$m && GOWORK=off $(GOTEST) -race -p=1 $$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %))) || status=1; done; exit $$status
 
 .PHONY: peers
-peers: ## other implementations and other people's suites; benchmarks once
+peers: gotestsum ## other implementations and other people's suites; benchmarks once
 	@status=0; $(foreach m,$(PRIVATE),echo "test $(m)"; (cd $(m) && $(GOTEST) $(call packages,$(m))) || status=1;) exit $$status
 
 .PHONY: lint
@@ -110,13 +114,13 @@ ownership: ## tarnvet, every module: references that are leaked, used after free
 	@$(abspath $(BIN))/tarnvet $(OWNED)
 
 .PHONY: releases
-releases: ## the published modules' tests with the newest Go, and the core's with the oldest that go.mod admits
+releases: gotestsum ## the published modules' tests with the newest Go, and the core's with the oldest that go.mod admits
 	@status=0; for m in $(PUBLISHED); do echo "$(NEWEST) $$m"; (cd $$m && GOTOOLCHAIN=$(NEWEST) GOWORK=off $(GOTEST) -short ./...) || status=1; done; exit $$status
 	@echo "$(OLDEST) core"; GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GOTEST) -short $(CORE)
 
 .PHONY: tags
-tags: ## the core without unsafe; the core, and what decodes a peer's lengths, on 32 bits
-	@GOWORK=off $(GOTEST) -tags tarn_safe -short $(CORE)
+tags: gotestsum ## the core without unsafe; the core, and what decodes a peer's lengths, on 32 bits
+	@GOWORK=off $(GOTEST) -tags=tarn_safe -short $(CORE)
 	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short $(CORE) $(NARROW)
 	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short ./internal/message ./internal/jsonpb
 
@@ -124,7 +128,7 @@ tags: ## the core without unsafe; the core, and what decodes a peer's lengths, o
 NETWORKS  ?= tcp tls wrapped memory pipe trickle jitter
 NETWORKED ?= wire h2 h2http smb rpc
 .PHONY: networks
-networks: ## tests of wire, h2, h2http, smb and rpc on every network of the network double
+networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double
 	@status=0; for n in $(NETWORKS); do for p in $(NETWORKED); do echo "network $$n: $$p"; \
 	(cd $$p && TARN_NET=$$n GOWORK=off $(GOTEST) -short .) || status=1; done; done; exit $$status
 
