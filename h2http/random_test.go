@@ -223,7 +223,8 @@ func (x *randomExchange) serve(n *notes, w http.ResponseWriter, r *http.Request)
 			m, err := w.Write(content(a.n, x.seed))
 			did("wrote", int64(m), err)
 		case writeText:
-			m, err := io.WriteString(w, string(content(a.n, x.seed)))
+			text := string(content(a.n, x.seed)) // a handler that has a string
+			m, err := io.WriteString(w, text)
 			did("wrote", int64(m), err)
 		case readFrom:
 			m, err := io.Copy(w, io.LimitReader(bytes.NewReader(content(a.n, x.seed)), int64(a.n)))

@@ -17,12 +17,11 @@ import (
 // appendServer appends what is written, whatever the offset, as NTFS does for a handle that may not write elsewhere. It grants durable
 // handles.
 type appendServer struct {
-	mu       sync.Mutex
-	content  []byte
-	writes   int
-	inFlight int // WRITEs that are not answered
-	lose     int // the WRITE after which the connection is closed, without a reply; 0: none
-	expire   int // the WRITE that is refused because the session has expired; 0: none
+	mu      sync.Mutex
+	content []byte
+	writes  int
+	lose    int // the WRITE after which the connection is closed, without a reply; 0: none
+	expire  int // the WRITE that is refused because the session has expired; 0: none
 }
 
 func (a *appendServer) hook(c *script.Conn, m *script.Message) bool {

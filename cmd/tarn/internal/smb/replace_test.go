@@ -276,7 +276,7 @@ func TestRenameRefused(t *testing.T) {
 			content := strings.Repeat("x", c.content)
 			write(t, src, map[string]string{"f": content})
 			var errs bytes.Buffer
-			attempt := func(target *refusingTree) (error, int64) {
+			attempt := func(target *refusingTree) (int64, error) {
 				a := newApp("put", options{jobs: 1, quiet: true}, cli.Streams{Out: io.Discard, Err: &errs})
 				a.waits = make([]time.Duration, c.waits)
 				from, to := open(t, src), open(t, dst)
@@ -286,9 +286,9 @@ func TestRenameRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				size := p.jobs[0].partSize
-				return a.carryOut(t.Context(), &p), size
+				return size, a.carryOut(t.Context(), &p)
 			}
-			err, _ := attempt(&c.target)
+			_, err := attempt(&c.target)
 			if (err != nil) != c.fails {
 				t.Fatalf("%v: %s", err, errs.String())
 			}
@@ -296,7 +296,7 @@ func TestRenameRefused(t *testing.T) {
 				if left := parts(t, dst); len(left) != 1 || !strings.Contains(errs.String(), left[0]) {
 					t.Errorf("left %v: %s", left, errs.String())
 				}
-				if err, size := attempt(&refusingTree{}); err != nil || size != int64(c.content) {
+				if size, err := attempt(&refusingTree{}); err != nil || size != int64(c.content) {
 					t.Errorf("again: %v, from %d on", err, size)
 				}
 			}
