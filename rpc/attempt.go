@@ -298,13 +298,12 @@ func (a *attempt) release() {
 	a.st.Release()
 }
 
-// waitHeader waits until the header or the end has come, and reports whether the
-// header has.
-func (a *attempt) waitHeader() bool {
+// waitHeader waits until the header or the end has come, or done is closed, and reports whether the
+// header has come.
+func (a *attempt) waitHeader(done <-chan struct{}) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for a.header == nil && a.end == nil && !a.closed {
-		a.gate.wait(&a.mu, headerEvent|endEvent, nil)
+	for a.header == nil && a.end == nil && !a.closed && a.gate.wait(&a.mu, headerEvent|endEvent, done) {
 	}
 	return a.header != nil
 }

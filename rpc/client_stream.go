@@ -21,7 +21,6 @@ type clientStream struct {
 	call
 	desc   *grpc.StreamDesc
 	stop   func() bool // ends the watch on the context; nil without one
-	hedged bool        // an attempt of a hedgedStream, which reports the call's end
 	gotOne bool        // a message has been received; used by RecvMsg only
 
 	// sendMu is held while anything is sent, and while one attempt replaces
@@ -69,9 +68,6 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 		cs.report(nil, err)
 		return nil, err
 	}
-	if cs.retry.hedging != nil {
-		return newHedgedStream(cs.call, desc), nil
-	}
 	if err := cs.start(); err != nil {
 		return nil, err
 	}
@@ -82,15 +78,10 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 func (cs *clientStream) start() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
-	err := cs.outcome()
-	if err != nil { // an attempt of a hedged call that another attempt has been answered for
-		return err
-	}
-	switch {
-	case cs.current() != nil: // RecvMsg of a hedged call that has committed to this attempt was faster
-	case cs.desc.ClientStreams:
+	var err error
+	if cs.desc.ClientStreams {
 		_, err = cs.begin(h2.Out{})
-	default:
+	} else {
 		// The header is sent together with the request; whether the target can be reached is checked now, as
 		// callers expect.
 		err = cs.prepare()
@@ -99,9 +90,7 @@ func (cs *clientStream) start() error {
 		cs.finishLocked(err)
 		return err
 	}
-	if !cs.hedged {
-		cs.seen.set(working) // the caller does not receive yet
-	}
+	cs.seen.set(working) // the caller does not receive yet
 	if cs.ctx.Done() != nil {
 		cs.mu.Lock()
 		cs.stop = context.AfterFunc(cs.ctx, cs.cancelled)
@@ -315,7 +304,7 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 	if err != nil {
 		return nil, nil
 	}
-	for !a.waitHeader() {
+	for !a.waitHeader(nil) {
 		st, _ := a.outcome()
 		if st == nil {
 			return nil, nil

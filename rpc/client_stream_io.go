@@ -18,19 +18,14 @@ func (cs *clientStream) SendMsg(v any) error {
 		cs.finish(err)
 		return err
 	}
-	if err = cs.sendEncoded(m, v, info); err == io.EOF && !cs.desc.ClientStreams {
-		return nil
-	}
-	return err
-}
-
-// sendEncoded sends the message m of v and takes ownership of it.
-func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) error {
 	cs.seen.set(sending)
 	defer cs.seen.set(working)
 	in, err := cs.sendMessage(m)
 	if in != nil && cs.statsOn() {
 		cs.statsOutPayload(in, v, info)
+	}
+	if err == io.EOF && !cs.desc.ClientStreams {
+		return nil
 	}
 	return err
 }
@@ -294,7 +289,5 @@ func (cs *clientStream) cleanUp() {
 		}
 	}
 	cs.attemptEnded(a, cs.result)
-	if !cs.hedged {
-		cs.report(a, cs.result)
-	}
+	cs.report(a, cs.result)
 }

@@ -60,12 +60,12 @@ func TestDelayedPickComplete(t *testing.T) {
 			e := &callEvents{}
 			inBubble(t, &testService{}, []rpc.DialOption{rpc.WithStatsHandler(e), rpc.WithTransportCredentials(slowCreds{insecure.NewCredentials()})}, func(t *testing.T, c pb.TestServiceClient) {
 				first := make(chan error, 1)
-				go func() { first <- hedgedCall(t.Context(), c, kind) }()
+				go func() { first <- sentCall(t.Context(), c, kind) }()
 				synctest.Wait() // the call waits for a connection, and the connection for the clock
 				if err := <-first; err != nil {
 					t.Fatal(err)
 				}
-				if err := hedgedCall(t.Context(), c, kind); err != nil {
+				if err := sentCall(t.Context(), c, kind); err != nil {
 					t.Fatal(err)
 				}
 			})

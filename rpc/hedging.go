@@ -1,23 +1,27 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
-// HedgingPolicy says which calls are sent several times without waiting for a failure,
+// HedgingPolicy says which unary calls are sent several times without waiting for a failure,
 // and when (gRFC A6). The call commits to the first attempt that the server answers with
 // a header, and to the first whose status is not among NonFatalStatusCodes, OK included;
 // the other attempts are then cancelled. An attempt that the balancer drops ends the call, too. A method needs to be safe to run more than once.
 //
-// Sent messages are kept until the call commits, up to the limit of grpc.MaxRetryRPCBufferSize (256 KiB
-// unless set); beyond it the call commits to the attempt that has sent the most. A call returns when its
-// other attempts have ended too: none uses memory, a connection's stream or a credential afterwards.
+// A request longer than the limit of grpc.MaxRetryRPCBufferSize (256 KiB unless set) is sent once. A call returns when its
+// other attempts have ended too: none uses memory, a connection's stream or a credential afterwards. Streams behave as
+// without a policy.
 type HedgingPolicy struct {
 	// MaxAttempts is the most attempts of a call, the first included; at least 2.
 	// WithMaxCallAttempts bounds it.
@@ -38,7 +42,7 @@ func (p *HedgingPolicy) check() error {
 	return nil
 }
 
-// WithHedgingPolicy hedges calls of every method for which the service config has neither a retry nor a
+// WithHedgingPolicy hedges unary calls of every method for which the service config has neither a retry nor a
 // hedging policy. NewClient fails if WithRetryPolicy is set too. WithDisableRetry turns hedging off.
 func WithHedgingPolicy(p HedgingPolicy) DialOption {
 	return dialOption(func(o *dialOptions) { o.hedging = &p })
@@ -81,4 +85,254 @@ func (p *HedgingPolicy) judge(t *throttle, code codes.Code, trailer metadata.MD)
 		return noMore, 0
 	}
 	return nextAfter, wait
+}
+
+// hedgedCall is a unary call with a hedging policy. Each attempt has a goroutine until the server has answered it or it has
+// failed. The caller's goroutine decides what follows, and receives the response of the attempt to which the call commits.
+//
+// Memory: call.encoded owns the request until all attempts have ended; each attempt has a reference of its own.
+type hedgedCall struct {
+	*call
+	req     any
+	policy  HedgingPolicy
+	begun   []*hedge
+	live    int         // attempts that have not reported
+	last    *hedge      // that has failed
+	frozen  bool        // no further attempt is begun
+	timer   *time.Timer // of the next attempt; nil: none is due
+	winner  atomic.Pointer[hedge]
+	reports chan *hedge // attempts that were answered or have failed; has room for all
+	wg      sync.WaitGroup
+}
+
+// hedge is one attempt. It belongs to its goroutine until that has reported it.
+type hedge struct {
+	call   // a copy, with a context, a pick and a reference to the request of its own
+	a      *attempt
+	cancel context.CancelFunc
+	err    error // nil: it was answered first, and the call has committed to it
+}
+
+var errNotCommitted = status.Error(codes.Canceled, "rpc: another attempt of the hedged call was answered")
+
+// hedged makes the attempts of a unary call with a hedging policy.
+func (c *call) hedged(req, reply any) error {
+	h := &hedgedCall{call: c, req: req, policy: *c.retry.hedging}
+	h.policy.MaxAttempts = min(h.policy.MaxAttempts, max(1, c.retry.maxAttempts))
+	h.reports = make(chan *hedge, h.policy.MaxAttempts)
+	w, err := h.run(reply)
+	var a *attempt
+	if w != nil {
+		a = w.a
+	}
+	c.report(a, err)
+	return err
+}
+
+// run returns the attempt with the call's result, nil if none was begun, and the result. All attempts have ended then.
+func (h *hedgedCall) run(reply any) (*hedge, error) {
+	over := false
+	defer func() {
+		h.stop()
+		h.dropEncoded(h.req)
+		if !over { // a function of the application's has panicked or ended the goroutine
+			h.end(errExited)
+		}
+	}()
+	m, _, err := h.encodeOnce(h.req)
+	if err != nil {
+		over = true
+		return nil, err
+	}
+	if m.Free(); h.encoded.m.Len() > h.info.replay {
+		h.policy.MaxAttempts = 1
+	}
+	h.next()
+	w, err := h.decide()
+	for _, other := range h.begun {
+		if other != w {
+			other.cancel()
+		}
+	}
+	if err == nil {
+		_, err = w.finishUnary(w.a, reply)
+	}
+	over = true
+	return w, err
+}
+
+// stop ends the attempts, and returns when they have ended.
+func (h *hedgedCall) stop() {
+	h.stopTimer()
+	for _, e := range h.begun {
+		e.cancel()
+	}
+	h.wg.Wait()
+}
+
+// decide returns the attempt to which the call commits. Without an error it was answered; otherwise the call has the error.
+func (h *hedgedCall) decide() (*hedge, error) {
+	defer h.cc.idle.waiting()()
+	done := h.ctx.Done()
+	for {
+		var due <-chan time.Time
+		if h.timer != nil {
+			due = h.timer.C
+		}
+		var end *hedge
+		select {
+		case e := <-h.reports:
+			if e.err == nil {
+				return e, nil
+			}
+			end = h.failed(e)
+		case <-due:
+			end = h.due()
+		case <-done:
+			done = nil
+			if last := h.begun[len(h.begun)-1]; h.winner.CompareAndSwap(nil, last) {
+				return last, status.FromContextError(h.ctx.Err()).Err()
+			}
+		}
+		if end != nil && h.winner.CompareAndSwap(nil, end) { // otherwise one that was answered is about to report
+			return end, end.err
+		}
+	}
+}
+
+// next begins an attempt and sets the timer of the one after it, or begins all if there is no delay between them.
+func (h *hedgedCall) next() {
+	for {
+		h.launch()
+		if h.policy.HedgingDelay > 0 {
+			h.after(h.policy.HedgingDelay)
+			return
+		}
+		if !h.mayLaunch() {
+			return
+		}
+	}
+}
+
+// mayLaunch reports whether the policy permits another attempt.
+func (h *hedgedCall) mayLaunch() bool {
+	if h.full() {
+		return false
+	}
+	h.frozen = h.retry.throttle.closed()
+	return !h.frozen
+}
+
+func (h *hedgedCall) full() bool { return h.frozen || len(h.begun) >= h.policy.MaxAttempts }
+
+// after sets the timer of the next attempt.
+func (h *hedgedCall) after(d time.Duration) {
+	h.stopTimer()
+	if !h.full() {
+		h.timer = time.NewTimer(d)
+	}
+}
+
+func (h *hedgedCall) stopTimer() {
+	if h.timer != nil {
+		h.timer.Stop()
+		h.timer = nil
+	}
+}
+
+// due is called when the timer fires. It returns the attempt with which the call ends, if it does.
+func (h *hedgedCall) due() *hedge {
+	h.timer = nil
+	switch {
+	case h.mayLaunch():
+		h.next()
+	case h.live == 0:
+		return h.last
+	}
+	return nil
+}
+
+// failed decides what follows after an attempt that has failed. It returns the attempt with which the call ends, if it does.
+func (h *hedgedCall) failed(e *hedge) *hedge {
+	h.live--
+	h.last = e
+	switch {
+	case h.winner.Load() != nil || h.ctx.Err() != nil: // decide finds that out
+		return nil
+	case e.retry.dropped:
+		return e
+	}
+	v, wait := h.policy.judge(h.retry.throttle, status.Code(e.err), e.a.trailerMD())
+	if v == commitToIt {
+		return e
+	}
+	h.frozen = h.frozen || v == noMore
+	switch {
+	case v == nextAfter && wait > 0 && !h.full():
+		h.after(wait)
+	case h.mayLaunch():
+		h.next()
+	case h.live == 0:
+		return e
+	}
+	return nil
+}
+
+// launch begins an attempt.
+func (h *hedgedCall) launch() {
+	e := &hedge{call: *h.call}
+	e.ctx, e.cancel = context.WithCancel(h.ctx)
+	e.tagged = e.ctx
+	e.retry = retrying{attempts: len(h.begun)} // becomes grpc-previous-rpc-attempts
+	e.encoded = &encoded{h.encoded.m.Ref(), h.encoded.info}
+	h.begun = append(h.begun, e)
+	h.live++
+	h.wg.Add(1)
+	go func() {
+		defer h.wg.Done()
+		e.err = errExited // unless a function of the application's returns
+		defer func() {
+			e.dropEncoded(h.req)
+			h.reports <- e
+		}()
+		e.err = h.try(e)
+	}()
+}
+
+// try makes an attempt, and makes it again while the server has not seen it. It returns nil when the attempt was answered and the call has
+// committed to it. Otherwise the attempt has ended.
+func (h *hedgedCall) try(e *hedge) error {
+	for {
+		e.retry.count()
+		e.a = new(attempt)
+		e.a.mode, e.a.limit = onlyOne, e.info.maxRecv
+		seen, _, err := e.openUnary(e.a, h.req)
+		if err == nil {
+			answered := e.a.waitHeader(e.ctx.Done())
+			if answered && h.winner.CompareAndSwap(nil, e) {
+				return nil
+			}
+			switch {
+			case h.ctx.Err() != nil:
+				err = status.FromContextError(h.ctx.Err()).Err()
+			case answered || e.ctx.Err() != nil:
+				err = errNotCommitted
+			default:
+				seen, err = e.unanswered()
+			}
+			e.closeUnary(e.a, discard, err)
+		}
+		if e.ctx.Err() != nil || !e.retry.judge(status.Code(err), seen, e.a.trailerMD()).again {
+			return err
+		}
+	}
+}
+
+// unanswered returns the result of an attempt that has ended without a header, and therefore without a message.
+func (e *hedge) unanswered() (progress, error) {
+	st, seen := e.a.outcome()
+	if st == nil {
+		return seen, status.Error(codes.Internal, responseCount.none)
+	}
+	return seen, e.failure(st)
 }

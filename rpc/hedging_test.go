@@ -20,7 +20,9 @@ import (
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
@@ -109,6 +111,16 @@ func never(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// answering sends a header at once and its status after d.
+func answering(d time.Duration, code codes.Code) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := grpc.SendHeader(ctx, metadata.Pairs("answers", "yes")); err != nil {
+			return err
+		}
+		return after(d, code)(ctx)
+	}
+}
+
 func pushback(d time.Duration, ms string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", ms)); err != nil {
@@ -124,7 +136,7 @@ func hedging(config string) []rpc.DialOption {
 
 const hedgeThree = `{"maxAttempts":3,"hedgingDelay":"1s","nonFatalStatusCodes":["UNAVAILABLE","ABORTED"]}`
 
-// TestHedging: when attempts are sent and what the call's status is (gRFC A6), for unary calls and streams. A call
+// TestHedging: when attempts are sent and what the call's status is (gRFC A6). A call
 // returns when its attempts have ended.
 func TestHedging(t *testing.T) {
 	s := time.Second
@@ -150,40 +162,40 @@ func TestHedging(t *testing.T) {
 		{"no more", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "-1"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
 		{"no more, by a number too large", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "9223372036855"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
 		{"no more and none left", hedgeThree, []func(context.Context) error{pushback(s/4, "-1")}, "[0s]", s / 4, codes.Unavailable, 0},
+		{"a header commits the call", hedgeThree, []func(context.Context) error{answering(5*s, codes.OK), never}, "[0s]", 5 * s, codes.OK, 0},
+		{"the second's header commits the call", hedgeThree, []func(context.Context) error{after(4*s, codes.OK), answering(5*s, codes.Unavailable), never}, "[0s 1s]", 6 * s, codes.Unavailable, 1},
 		{"deadline", hedgeThree, []func(context.Context) error{never}, "[0s 1s 2s]", 20 * s, codes.DeadlineExceeded, 3},
 		{"bounded by the client", `{"maxAttempts":9,"hedgingDelay":"1s"}`, []func(context.Context) error{never}, "[0s 1s 2s 3s 4s]", 20 * s, codes.DeadlineExceeded, 5},
 	} {
-		for _, kind := range []string{"unary", "stream"} {
-			t.Run(c.name+"/"+kind, func(t *testing.T) {
-				l, count := newHedgeLog(c.script...), &attemptCount{}
-				inBubble(t, l, append(hedging(c.policy), rpc.WithStatsHandler(count)), func(t *testing.T, cl pb.TestServiceClient) {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					defer cancel()
-					began := time.Now()
-					err := hedgedCall(ctx, cl, kind)
-					if took := time.Since(began); took != c.took {
-						t.Errorf("the call took %v, want %v", took, c.took)
-					}
-					if b, e := count.begins.Load(), count.ends.Load(); b != e || b == 0 {
-						t.Errorf("when the call returns, %d attempts have begun and %d have ended", b, e)
-					}
-					wantCode(t, err, c.code)
-					synctest.Wait()
-					if got := l.times(); got != c.at {
-						t.Errorf("attempts at %v, want %v", got, c.at)
-					}
-					if n := l.live.Load(); n != 0 {
-						t.Errorf("%d attempts outlive their call", n)
-					}
-					if got := len(l.ended); c.ended >= 0 && got != c.ended {
-						t.Errorf("%d attempts were cancelled, want %d", got, c.ended)
-					}
-					if c.policy == hedgeThree && len(l.said) == 3 && fmt.Sprint(l.said) != "[[] [1] [2]]" {
-						t.Errorf("grpc-previous-rpc-attempts are %v", l.said)
-					}
-				})
+		t.Run(c.name, func(t *testing.T) {
+			l, count := newHedgeLog(c.script...), &attemptCount{}
+			inBubble(t, l, append(hedging(c.policy), rpc.WithStatsHandler(count)), func(t *testing.T, cl pb.TestServiceClient) {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := sentCall(ctx, cl, "unary")
+				if took := time.Since(began); took != c.took {
+					t.Errorf("the call took %v, want %v", took, c.took)
+				}
+				if b, e := count.begins.Load(), count.ends.Load(); b != e || b == 0 {
+					t.Errorf("when the call returns, %d attempts have begun and %d have ended", b, e)
+				}
+				wantCode(t, err, c.code)
+				synctest.Wait()
+				if got := l.times(); got != c.at {
+					t.Errorf("attempts at %v, want %v", got, c.at)
+				}
+				if n := l.live.Load(); n != 0 {
+					t.Errorf("%d attempts outlive their call", n)
+				}
+				if got := len(l.ended); c.ended >= 0 && got != c.ended {
+					t.Errorf("%d attempts were cancelled, want %d", got, c.ended)
+				}
+				if c.policy == hedgeThree && len(l.said) == 3 && fmt.Sprint(l.said) != "[[] [1] [2]]" {
+					t.Errorf("grpc-previous-rpc-attempts are %v", l.said)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -213,13 +225,12 @@ func TestHedgingCancelsTheOthers(t *testing.T) {
 				}
 			})
 			cc := dialTarn(t, addr, hedging(`{"maxAttempts":2,"nonFatalStatusCodes":["UNAVAILABLE"]}`)...)
-			s, err := pb.NewTestServiceClient(cc).FullDuplexCall(ctxFor(t))
-			if err != nil {
-				t.Fatal(err)
+			want := codes.NotFound
+			if code == "0" {
+				want = codes.Internal // the answer has no message
 			}
-			if _, err := s.Recv(); (err == io.EOF) != (code == "0") {
-				t.Errorf("Recv: %v", err)
-			}
+			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+			wantCode(t, err, want)
 			if got, ok := <-reset; !ok || got != http2.ErrCodeCancel {
 				t.Errorf("the other attempt was reset with %v, %v", got, ok)
 			}
@@ -227,8 +238,8 @@ func TestHedgingCancelsTheOthers(t *testing.T) {
 	}
 }
 
-// hedgedCall makes a call that sends a payload and gets it back.
-func hedgedCall(ctx context.Context, c pb.TestServiceClient, kind string) error {
+// sentCall makes a call that sends a payload and gets it back.
+func sentCall(ctx context.Context, c pb.TestServiceClient, kind string) error {
 	want := payload(3000)
 	if kind == "unary" {
 		out, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: want})
@@ -270,28 +281,28 @@ func TestHedgingThrottled(t *testing.T) {
 	inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
 		// 4 tokens: two failures leave 2, which is not above half.
 		for i, want := range []string{"[0s 0s]", "[0s]"} {
-			wantCode(t, hedgedCall(t.Context(), c, "unary"), codes.Unavailable)
+			wantCode(t, sentCall(t.Context(), c, "unary"), codes.Unavailable)
 			if got := l.times(); got != want {
 				t.Errorf("call %d: attempts at %v, want %v", i, got, want)
 			}
 			l.at, l.begin = nil, time.Now()
 		}
 		l.script = []func(context.Context) error{after(2*time.Second, codes.OK)}
-		if err := hedgedCall(t.Context(), c, "stream"); err != nil {
+		if err := sentCall(t.Context(), c, "unary"); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.times(); got != "[0s]" {
 			t.Errorf("attempts at %v while throttled", got)
 		}
 		l.at = nil
-		for range 4 { // each success returns a token
+		for range 3 { // each success returns a token, as that of the last call did
 			l.script = []func(context.Context) error{after(0, codes.OK)}
-			if err := hedgedCall(t.Context(), c, "unary"); err != nil {
+			if err := sentCall(t.Context(), c, "unary"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		l.at, l.script = nil, []func(context.Context) error{never, after(0, codes.OK)}
-		if err := hedgedCall(t.Context(), c, "unary"); err != nil {
+		if err := sentCall(t.Context(), c, "unary"); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.times(); got != "[0s 1s]" {
@@ -319,7 +330,7 @@ func TestHedgingPolicyChecked(t *testing.T) {
 	l := newHedgeLog(after(2*time.Second, codes.OK))
 	opts := append(hedging(hedgeThree), rpc.WithDisableRetry())
 	inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
-		if err := hedgedCall(t.Context(), c, "unary"); err != nil || l.times() != "[0s]" {
+		if err := sentCall(t.Context(), c, "unary"); err != nil || l.times() != "[0s]" {
 			t.Errorf("with WithDisableRetry: attempts at %v, %v", l.times(), err)
 		}
 	})
@@ -338,26 +349,24 @@ func TestHedgedCallEndsOnce(t *testing.T) {
 			return nil, errors.New("no route")
 		})}, codes.Unavailable},
 	} {
-		for _, kind := range []string{"unary", "stream"} {
-			t.Run(c.name+"/"+kind, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
-					pb.RegisterTestServiceServer(s, newHedgeLog(never, after(time.Second, codes.OK)))
-					var ends []error
-					opts := append(hedging(`{"maxAttempts":3,"nonFatalStatusCodes":["UNAVAILABLE"]}`), rpc.WithObserveCalls(),
-						rpc.WithDefaultCallOptions(grpc.OnFinish(func(err error) { ends = append(ends, err) })))
-					cc := dialPiped(t, s, append(opts, c.opts...)...)
-					wantCode(t, hedgedCall(t.Context(), pb.NewTestServiceClient(cc), kind), c.code)
-					synctest.Wait()
-					if len(ends) != 1 || status.Code(ends[0]) != c.code {
-						t.Errorf("OnFinish was called with %v", ends)
-					}
-					if e := cc.Endpoint(); e.Calls != 1 || e.Active != 0 || e.Done != 1 {
-						t.Errorf("of 1 call %d began, %d are active, %d have ended", e.Calls, e.Active, e.Done)
-					}
-				})
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+				pb.RegisterTestServiceServer(s, newHedgeLog(never, after(time.Second, codes.OK)))
+				var ends []error
+				opts := append(hedging(`{"maxAttempts":3,"nonFatalStatusCodes":["UNAVAILABLE"]}`), rpc.WithObserveCalls(),
+					rpc.WithDefaultCallOptions(grpc.OnFinish(func(err error) { ends = append(ends, err) })))
+				cc := dialPiped(t, s, append(opts, c.opts...)...)
+				wantCode(t, sentCall(t.Context(), pb.NewTestServiceClient(cc), "unary"), c.code)
+				synctest.Wait()
+				if len(ends) != 1 || status.Code(ends[0]) != c.code {
+					t.Errorf("OnFinish was called with %v", ends)
+				}
+				if e := cc.Endpoint(); e.Calls != 1 || e.Active != 0 || e.Done != 1 {
+					t.Errorf("of 1 call %d began, %d are active, %d have ended", e.Calls, e.Active, e.Done)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -534,4 +543,112 @@ func dialAddrs(t testing.TB, addrs []string, opts ...rpc.DialOption) *rpc.Client
 	}
 	r.InitialState(s)
 	return dialTarn(t, "names:///svc", append(opts, rpc.WithResolvers(r))...)
+}
+
+// TestHedgingOfLongRequests: a request longer than may be kept is sent once.
+func TestHedgingOfLongRequests(t *testing.T) {
+	l := newHedgeLog(after(5*time.Second, codes.OK))
+	opts := append(hedging(hedgeThree), rpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(2000)))
+	inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
+		if err := sentCall(t.Context(), c, "unary"); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.times(); got != "[0s]" {
+			t.Errorf("attempts at %v", got)
+		}
+	})
+}
+
+// TestHedgedRequestNotEncoded: a message that cannot be encoded ends a hedged call before there is a connection.
+func TestHedgedRequestNotEncoded(t *testing.T) {
+	dial := func(context.Context, string) (net.Conn, error) { return nil, errors.New("no route") }
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+		cc := dialPiped(t, s, append(hedging(hedgeThree), rpc.WithContextDialer(dial))...)
+		err := cc.Invoke(t.Context(), pb.TestService_UnaryCall_FullMethodName, "not a message", new(pb.SimpleResponse), grpc.WaitForReady(true))
+		wantCode(t, err, codes.Internal)
+	})
+}
+
+// TestHedgedCallEnds: a hedged call ends with its context and with Close of the client, while its attempts run and while they wait for a
+// connection.
+func TestHedgedCallEnds(t *testing.T) {
+	for name, end := range map[string]func(cancel context.CancelFunc, cc *rpc.ClientConn){
+		"cancel": func(cancel context.CancelFunc, _ *rpc.ClientConn) { cancel() },
+		"close":  func(_ context.CancelFunc, cc *rpc.ClientConn) { cc.Close() },
+	} {
+		for doing, opts := range map[string][]rpc.DialOption{
+			"running": nil,
+			"waiting": {rpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("no route") })},
+		} {
+			t.Run(name+"/"+doing, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+					l := newHedgeLog(never)
+					pb.RegisterTestServiceServer(s, l)
+					cc := dialPiped(t, s, append(hedging(`{"maxAttempts":3,"hedgingDelay":"1s"}`), opts...)...)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					got := make(chan error)
+					go func() {
+						_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{}, grpc.WaitForReady(true))
+						got <- err
+					}()
+					<-time.After(3 * time.Second / 2) // the second attempt has begun
+					synctest.Wait()
+					end(cancel, cc)
+					wantCode(t, <-got, codes.Canceled)
+					synctest.Wait()
+					if n := l.live.Load(); n != 0 {
+						t.Errorf("%d attempts outlive their call", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestHedgedCallPanics: a panic of the application's code that decodes the response reaches the caller when all attempts have ended.
+func TestHedgedCallPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		l := newHedgeLog(never, after(time.Second, codes.OK))
+		pb.RegisterTestServiceServer(s, l)
+		cc := dialPiped(t, s, append(hedging(`{"maxAttempts":3}`), rpc.WithObserveCalls())...)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the call did not panic")
+				}
+			}()
+			_, _ = pb.NewTestServiceClient(cc).UnaryCall(t.Context(), &pb.SimpleRequest{}, grpc.ForceCodecV2(decodingPanics{encoding.GetCodecV2("proto")}))
+		}()
+		synctest.Wait()
+		if n := l.live.Load(); n != 0 {
+			t.Errorf("%d attempts outlive their call", n)
+		}
+		if e := cc.Endpoint(); e.Active != 0 {
+			t.Errorf("%d calls are active", e.Active)
+		}
+	})
+}
+
+type decodingPanics struct{ encoding.CodecV2 }
+
+func (decodingPanics) Unmarshal(mem.BufferSlice, any) error { panic("as asked") }
+
+// TestStreamsAreNotHedged: a stream of a method with a hedging policy behaves as without one.
+func TestStreamsAreNotHedged(t *testing.T) {
+	for _, c := range []struct {
+		script func(context.Context) error
+		code   codes.Code
+	}{{after(5*time.Second, codes.OK), codes.OK}, {after(time.Second, codes.Unavailable), codes.Unavailable}} {
+		l := newHedgeLog(c.script)
+		inBubble(t, l, hedging(hedgeThree), func(t *testing.T, cl pb.TestServiceClient) {
+			wantCode(t, sentCall(t.Context(), cl, "stream"), c.code)
+			if got := l.times(); got != "[0s]" {
+				t.Errorf("attempts at %v", got)
+			}
+		})
+	}
 }

@@ -31,13 +31,19 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		return err
 	}
 	if c.retry.hedging != nil {
-		return invokeHedged(c, req, reply)
+		return c.hedged(req, reply)
 	}
 	return c.unary(req, reply)
 }
 
 // unary makes the attempts of a unary call.
 func (c *call) unary(req, reply any) error {
+	over := false
+	defer func() {
+		if !over { // a function of the application's has panicked or ended the goroutine
+			c.end(errExited)
+		}
+	}()
 	cc := c.cc
 	for {
 		c.retry.count()
@@ -50,6 +56,7 @@ func (c *call) unary(req, reply any) error {
 		}
 		if !again {
 			c.dropEncoded(req)
+			over = true
 			c.report(a, err)
 		}
 		if reuse == reusable {
@@ -86,55 +93,79 @@ const (
 
 // tryUnary makes one attempt of a unary call.
 func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
-	over, holds := false, false
+	seen, r, err := c.openUnary(a, req)
+	if err != nil {
+		return seen, r, err
+	}
+	r, err = c.finishUnary(a, reply)
+	return a.seen, r, err
+}
+
+// openUnary begins an attempt of a unary call and sends the request. On error the attempt has ended.
+func (c *call) openUnary(a *attempt, req any) (seen progress, r reuse, err error) {
+	over := false
 	defer func() {
-		if over {
-			return
-		}
-		// A function of the application's has panicked or ended the goroutine.
-		if holds {
+		if !over { // a function of the application's has panicked or ended the goroutine
 			a.release()
+			c.pickEnded(balancer.DoneInfo{Err: errExited})
 		}
-		c.pickEnded(balancer.DoneInfo{Err: errExited})
-		c.end(errExited)
 	}()
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
 	}
+	r = reusable
 	conn, m, info, err := c.pickAndEncode(req)
-	if err != nil {
-		if c.statsOn() {
-			c.statsEnd(a, err)
+	if err == nil {
+		r = discard
+		out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End}
+		if seen, err = c.open(a, conn, &out); err != nil {
+			a.close()
 		}
-		c.attemptEnded(nil, err)
-		over = true
-		return maybeProcessed, reusable, err
 	}
-	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End}
-	seen, err := c.open(a, conn, &out)
-	if err != nil {
-		a.close()
-		if c.statsOn() {
-			c.statsEnd(a, err)
-		}
-		c.attemptEnded(nil, err)
-		over = true
-		return seen, discard, err
-	}
-	holds = true
 	if c.statsOn() {
-		c.statsOutPayload(c.statsContext(), req, info)
+		if err == nil {
+			c.statsOutPayload(c.statsContext(), req, info)
+		} else {
+			c.statsEnd(a, err)
+		}
 	}
-	r := discard
-	if a.waitEnd(c.ctx.Done()) {
+	if err != nil {
+		c.attemptEnded(nil, err)
+	}
+	over = true
+	return seen, r, err
+}
+
+// finishUnary waits for the response to an attempt, fills reply, and ends the attempt.
+func (c *call) finishUnary(a *attempt, reply any) (r reuse, err error) {
+	over := false
+	defer func() {
+		if !over { // a function of the application's has panicked or ended the goroutine
+			a.release()
+			c.pickEnded(balancer.DoneInfo{Err: errExited})
+		}
+	}()
+	if !a.waitEnd(c.ctx.Done()) {
+		err = status.FromContextError(c.ctx.Err()).Err()
+	} else {
 		if a.endedWell() {
 			r = reusable
 		}
 		err = c.unaryResult(a, reply)
-	} else {
-		err = status.FromContextError(c.ctx.Err()).Err()
 	}
-	holds = false
+	over = true
+	c.closeUnary(a, r, err)
+	return r, err
+}
+
+// closeUnary ends an attempt that was opened.
+func (c *call) closeUnary(a *attempt, r reuse, err error) {
+	over := false
+	defer func() {
+		if !over { // a function of the application's has panicked or ended the goroutine
+			c.pickEnded(balancer.DoneInfo{Err: errExited})
+		}
+	}()
 	if r == reusable {
 		a.st.Release()
 	} else {
@@ -145,7 +176,6 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	}
 	c.attemptEnded(a, err)
 	over = true
-	return a.seen, r, err
 }
 
 // pickAndEncode returns the connection of an attempt and the request, to be freed by the caller.
@@ -173,7 +203,7 @@ func (c *call) pickAndEncode(req any) (*clientConn, message.Message, payloadInfo
 
 // encodeUnary returns the request, to be freed by the caller.
 func (c *call) encodeUnary(req any) (message.Message, payloadInfo, error) {
-	if c.info.inPlace != nil {
+	if c.info.inPlace != nil || c.encoded != nil { // a hedged call has encoded it already
 		return c.encodeOnce(req)
 	}
 	return encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
