@@ -20,7 +20,7 @@ import (
 	"github.com/tarn-go/tarn/h2"
 )
 
-// Attacks of docs/h2.md, made against a handler. Package h2's tests measure the bounds; these
+// Attacks of docs/reference/h2.md, made against a handler. Package h2's tests measure the bounds; these
 // show that h2http applies them, and most that other clients are served meanwhile. TestAttacks of
 // bench/attack makes the others against h2http's server in a process of its own.
 

@@ -17,7 +17,7 @@
 // What net/http documents for handlers and clients holds here. Settings are those of
 // [http.Server], [http.Transport] and [http.HTTP2Config]; one that this package does not
 // support is refused with an error.
-// docs/h2http.md lists the differences.
+// docs/reference/h2http.md lists the differences.
 //
 // # Memory
 //

@@ -140,7 +140,7 @@ func describe(r *http.Request) (seen, bad string) {
 }
 
 // FuzzRequests: a message on a new connection of a server. A handler gets well-formed requests only, and what net/http's handler gets;
-// those that net/http's handler gets and this package's does not are malformed in one of the ways that docs/h2http.md lists.
+// those that net/http's handler gets and this package's does not are malformed in one of the ways that docs/reference/h2http.md lists.
 func FuzzRequests(f *testing.F) {
 	const get = ":method=GET\n:scheme=http\n:path=/a?b\n:authority=example.com\n"
 	const post = ":method=POST\n:scheme=https\n:path=/\n:authority=example.com:81\n"
@@ -229,7 +229,7 @@ func (m *message) request(t *testing.T, r *rig) (seen, bad string) {
 	return "", ""
 }
 
-// normal returns what a handler has seen without what docs/h2http.md lists as different.
+// normal returns what a handler has seen without what docs/reference/h2http.md lists as different.
 func normal(seen string) string {
 	var l []string
 	for line := range strings.SplitSeq(seen, "\n") {

@@ -25,7 +25,7 @@ import (
 // randomSeeds are those of exchanges that have shown a difference once, besides those that TestRandomExchanges begins with.
 var randomSeeds = []uint64{1049, 1339, 1443}
 
-// randomExchange is a request and what a handler does with it, chosen at random. It leaves out what docs/h2http.md lists as different.
+// randomExchange is a request and what a handler does with it, chosen at random. It leaves out what docs/reference/h2http.md lists as different.
 type randomExchange struct {
 	seed     uint64
 	method   string

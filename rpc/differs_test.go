@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Tests of docs/rpc.md, "What differs from grpc-go", that no other file has.
+// Tests of docs/reference/rpc.md, "What differs from grpc-go", that no other file has.
 
 // A handler that returns at its call's deadline is too late: the stream has been reset.
 func TestNoStatusAfterTheDeadline(t *testing.T) {
@@ -257,7 +257,7 @@ func TestHeaderLeavesWithTheRequest(t *testing.T) {
 	t.Error("no Write has the stream's header")
 }
 
-// Both ends announce in their first SETTINGS what docs/rpc.md names as the defaults.
+// Both ends announce in their first SETTINGS what docs/reference/rpc.md names as the defaults.
 func TestAnnouncedSettings(t *testing.T) {
 	first := func(p *rawPeer) map[http2.SettingID]uint32 {
 		for {

@@ -25,5 +25,5 @@
 //
 // # Limitations
 //
-// There is no xDS. docs/rpc.md lists this and what else is missing ("What is not there"), and "What differs from grpc-go".
+// There is no xDS. docs/reference/rpc.md lists this and what else is missing ("What is not there"), and "What differs from grpc-go".
 package rpc

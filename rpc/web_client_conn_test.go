@@ -106,7 +106,7 @@ func TestWebClientPrefix(t *testing.T) {
 		t.Error(err)
 	}
 	if st := cc.TransportStats(); st.Conns != 0 {
-		t.Errorf("TransportStats counts %d connections: docs/rpc.md says that it counts none", st.Conns)
+		t.Errorf("TransportStats counts %d connections: docs/reference/rpc.md says that it counts none", st.Conns)
 	}
 	h.Close()
 	after := cc.GetState()

@@ -1,4 +1,4 @@
-// Command attack runs the attacks of docs/h2.md on rpc's server and on grpc-go's, one after the other, and prints the memory and
+// Command attack runs the attacks of docs/reference/h2.md on rpc's server and on grpc-go's, one after the other, and prints the memory and
 // processor time that each takes, as a Markdown table:
 //
 //	go run ./attack                   all attacks

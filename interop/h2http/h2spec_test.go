@@ -17,7 +17,7 @@ import (
 )
 
 // exceptions are the cases that a server which offers frames of 1 MiB cannot pass; see
-// docs/h2.md. With frames of 16 KiB there are none.
+// docs/reference/h2.md. With frames of 16 KiB there are none.
 var exceptions = map[string]bool{
 	"http2/4.2: Sends a DATA frame with 2^14 octets in length":                             true,
 	"http2/4.2: Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE": true,

@@ -22,7 +22,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/design/*.md", "docs/evidence/*.md", "docs/notes/*.md", ".github/*.md", ".github/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/design/*.md", "docs/reference/*.md", "docs/evidence/*.md", "docs/notes/*.md", ".github/*.md", ".github/*/*.md"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
