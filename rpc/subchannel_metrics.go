@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"reflect"
 	"syscall"
 
 	"github.com/tarn-go/tarn/h2"
@@ -13,7 +12,7 @@ import (
 )
 
 // subchannelMetrics records what grpc-go records of its connections (gRFC A94), under grpc-go's names and
-// with its labels. grpc-go registers them, off by default, from some version on; before it there are none.
+// with its labels. grpc-go registers them, off by default.
 // A nil one records nothing.
 type subchannelMetrics struct {
 	to     estats.MetricsRecorder
@@ -60,15 +59,10 @@ func (m *subchannelMetrics) count(d *estats.MetricDescriptor, why string) {
 	}
 }
 
-// addOpen adds to the count of open connections. It is an up-down counter, for which grpc-go 1.73 has
-// neither a type nor a method, so that they are looked up by name.
+// addOpen adds to the count of open connections.
 func (m *subchannelMetrics) addOpen(n int64, info credentials.AuthInfo) {
-	if m.open == nil {
-		return
-	}
-	if add := reflect.ValueOf(m.to).MethodByName("RecordInt64UpDownCount"); add.IsValid() {
-		handle := reflect.ValueOf(m.open).Convert(add.Type().In(0))
-		add.CallSlice([]reflect.Value{handle, reflect.ValueOf(n), reflect.ValueOf(m.labels(m.open, info, ""))})
+	if m.open != nil {
+		m.to.RecordInt64UpDownCount((*estats.Int64UpDownCountHandle)(m.open), n, m.labels(m.open, info, "")...)
 	}
 }
 

@@ -132,9 +132,7 @@ func TestErrorsWithOK(t *testing.T) {
 		"gRPC-Web": dialTarn(t, "http://"+addr, rpc.WithProtocol(rpc.GRPCWeb)), "Connect": dialTarn(t, "http://"+addr, rpc.WithProtocol(rpc.Connect)),
 	} {
 		c := pb.NewTestServiceClient(cc)
-		// Older clients of grpc-go, such as that of the lowest release that rpc requires, return io.EOF.
-		older := strings.HasPrefix(name, "grpc-go")
-		if r, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); status.Code(err) != codes.Internal && (!older || err != io.EOF) {
+		if r, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); status.Code(err) != codes.Internal {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
 		st, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})

@@ -3,10 +3,8 @@ package message
 import (
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/tarn-go/tarn"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 )
 
@@ -63,27 +61,16 @@ func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Mess
 }
 
 // Decompressor reads the content of src, decompressed by c. It must be closed once, which closes c's reader
-// if the grpc-go that the program is built with does so.
+// if that has a Close, as in grpc-go.
 func Decompressor(c encoding.Compressor, src io.Reader) (io.ReadCloser, error) {
 	r, err := c.Decompress(src)
 	if err != nil {
 		return nil, err
 	}
-	if rc, ok := r.(io.ReadCloser); ok && closesReaders() {
+	if rc, ok := r.(io.ReadCloser); ok {
 		return rc, nil
 	}
 	return io.NopCloser(r), nil
-}
-
-// closesReaders reports whether this grpc-go closes the readers of its compressors: from 1.82 on. Before,
-// grpc-go's own reader put itself back into a pool at its end, and a later Close would have closed the reader
-// of another message.
-var closesReaders = sync.OnceValue(func() bool { return versionCloses(grpc.Version) })
-
-func versionCloses(version string) bool {
-	var major, minor int
-	_, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
-	return err != nil || major > 1 || minor >= 82
 }
 
 func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/tarntest"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/gzip"
 )
@@ -37,19 +36,8 @@ func (r reader) Close() error {
 	return nil
 }
 
-// TestDecompressCloses closes a compressor's reader once if this grpc-go does, and never if it does not.
+// TestDecompressCloses closes a compressor's reader once a message.
 func TestDecompressCloses(t *testing.T) {
-	for version, want := range map[string]bool{
-		"1.73.1": false, "1.81.0": false, "1.82.0": true, "1.84.0-dev": true, "1.100.2": true, "2.0.0": true, "devel": true,
-	} {
-		if got := versionCloses(version); got != want {
-			t.Errorf("version %s: %v, want %v", version, got, want)
-		}
-	}
-	want := 0
-	if versionCloses(grpc.Version) {
-		want = 1
-	}
 	pool := tarntest.NewPool(t)
 	closed := 0
 	for range 3 {
@@ -59,8 +47,8 @@ func TestDecompressCloses(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Free()
-		if closed != want {
-			t.Errorf("the reader was closed %d times with grpc %s, want %d", closed, grpc.Version, want)
+		if closed != 1 {
+			t.Errorf("the reader was closed %d times, want once", closed)
 		}
 	}
 }
