@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"slices"
 	"sort"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
@@ -25,8 +26,9 @@ const (
 // empty if it did not exist. Like written data, the copy may not be on the server's disk yet: see [File.Sync].
 //
 // Holes of a src that is marked as sparse ([File.SetSparse]) become holes of dst where the server reports and makes them
-// (FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE); otherwise they are copied as zeros. An existing dst is emptied first if src
-// has holes; otherwise what makes it longer is copied first, so that dst is unchanged when the server has no room for that.
+// (FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE, FSCTL_SET_ZERO_DATA); otherwise they are copied as zeros. What an existing dst needs
+// more room for on the server's disk is copied first: what makes it longer, and what fills holes of a dst that is marked as sparse. When
+// the server has no room for that, the content of dst is unchanged.
 //
 // Copy does not keep other programs from changing src. The copy is as long as src was at the beginning, and each byte of
 // it is one that src had at that place at some time during the call. If src has become shorter meanwhile, Copy
@@ -94,42 +96,66 @@ func (h *handle) replaceBy(ctx context.Context, from *handle) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	spans, err := h.spansFrom(ctx, from, fi)
+	data, err := h.dataFrom(ctx, from, fi)
 	if err != nil {
 		return 0, err
 	}
-	if had := h.length.Load(); 0 < had && had < fi.Size() { // spans is everything: h has not been emptied
-		if err := h.extendFrom(ctx, from, had, fi.Size()); err != nil {
-			return 0, err
-		}
-		spans = allOf(had)
+	had, err := h.roomTaken(ctx)
+	if err != nil {
+		return 0, err
 	}
-	return h.takeSpans(ctx, from, spans, fi.Size())
+	more := without(data, had)
+	if err := h.extendFrom(ctx, from, more); err != nil {
+		return 0, err
+	}
+	return h.takeRanges(ctx, from, without(data, more), holesOver(had, data, fi.Size()), fi.Size())
 }
 
-// extendFrom appends to h, which has had bytes, those of from up to size. It runs before h is overwritten: if the server's disk is full, the
-// content of h stays as it was.
-func (h *handle) extendFrom(ctx context.Context, from *handle, had, size int64) error {
-	done, err := h.copyFrom(ctx, from, []span{{source: had, target: had, n: size - had}})
-	h.grown(had + done)
-	if errors.As(err, new(*ResponseError)) || errors.Is(err, ErrChanged) {
-		h.setLength(ctx, had) // err is returned, also if this fails
+// holesOver are the holes of a file with that size and data, at places where another has had room.
+func holesOver(had, data []Range, size int64) []Range {
+	return slices.DeleteFunc(without([]Range{{0, size}}, data), func(r Range) bool { return length(without([]Range{r}, had)) == r.Length })
+}
+
+// extendFrom copies to h what its file needs more room for on the server's disk. It runs before anything is overwritten: when the disk is
+// full, the content of h is what it was.
+func (h *handle) extendFrom(ctx context.Context, from *handle, more []Range) error {
+	length := h.length.Load()
+	spans := spansOf(more)
+	done, err := h.copyFrom(ctx, from, spans)
+	h.grown(reached(spans, done))
+	if errors.As(err, new(*ResponseError)) || errors.Is(err, ErrChanged) { // err is returned, also if this fails
+		h.setLength(ctx, length) // a server that refuses a request may have carried out a part of it
+		h.zero(ctx, before(more, length))
 	}
 	return err
 }
 
-// takeSpans copies spans of from to h, and gives h the length size. It returns up to which offset h is a copy.
-func (h *handle) takeSpans(ctx context.Context, from *handle, spans []span, size int64) (int64, error) {
+// takeRanges copies ranges of from to h, gives h the length size, and empties the ranges holes of it. It returns up to which offset h is a
+// copy.
+func (h *handle) takeRanges(ctx context.Context, from *handle, ranges, holes []Range, size int64) (int64, error) {
+	spans, had := spansOf(ranges), h.length.Load()
 	done, err := h.copyFrom(ctx, from, spans)
 	n := reached(spans, done)
 	h.grown(n)
+	if len(holes) > 0 {
+		n = min(n, holes[0].Offset)
+	}
+	if last := len(holes) - 1; err == nil && last >= 0 && holes[last].Offset+holes[last].Length == size {
+		err = h.setLength(ctx, holes[last].Offset) // no block at the end is left, as there would be if it were emptied
+		had, holes = min(had, holes[last].Offset), holes[:last]
+	}
+	if err == nil && h.length.Load() != size {
+		err = h.setLength(ctx, size)
+	}
 	if err != nil {
 		return n, err
 	}
-	if h.length.Load() != size {
-		if err := h.setLength(ctx, size); err != nil {
-			return n, err
-		}
+	err = h.zero(ctx, holes)
+	if errors.As(err, new(*ResponseError)) {
+		_, err = h.copyFrom(ctx, from, spansOf(before(holes, had))) // the zeros of from are as good
+	}
+	if err != nil {
+		return n, err
 	}
 	return size, nil
 }
@@ -212,8 +238,15 @@ type span struct {
 	begin             int64 // bytes in the spans before it
 }
 
-// allOf is the span of a complete file.
-func allOf(size int64) []span { return []span{{n: size}} }
+// spansOf are ranges that are copied to the same places.
+func spansOf(ranges []Range) []span {
+	spans, begin := make([]span, len(ranges)), int64(0)
+	for i, r := range ranges {
+		spans[i] = span{source: r.Offset, target: r.Offset, n: r.Length, begin: begin}
+		begin += r.Length
+	}
+	return spans
+}
 
 // bytesIn is how many bytes spans have.
 func bytesIn(spans []span) int64 {

@@ -55,8 +55,8 @@ func (f *File) copyFrom(ctx context.Context, from *handle) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		// Unlike emptying, this does not harm the file if it is the source.
-		return f.h.takeSpans(ctx, from, allOf(fi.Size()), fi.Size())
+		// This does not harm the file if it is the source, also if another program writes to it.
+		return f.h.takeRanges(ctx, from, []Range{{0, fi.Size()}}, nil, fi.Size())
 	}
 	if err != nil {
 		return 0, err

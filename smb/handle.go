@@ -33,6 +33,7 @@ type handle struct {
 	oplock  proto.OplockLevel
 
 	length  atomic.Int64  // as last reported by the server or written here; may be outdated
+	sparse  atomic.Bool   // marked so when it was opened, or since
 	version atomic.Uint64 // counts changes made through this session
 	ended   atomic.Bool   // closed; for the goroutine that holds the position
 
@@ -53,6 +54,7 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 		reopening: make(chan struct{}, 1),
 	}
 	h.length.Store(int64(r.EndOfFile))
+	h.sparse.Store(r.Attributes&proto.AttrSparse != 0)
 	h.reopening <- struct{}{}
 	h.position <- struct{}{}
 	return h

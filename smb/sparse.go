@@ -40,7 +40,15 @@ func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int,
 func (f *File) SetSparse() error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	return f.wrap("sparse", f.h.ioctl(ctx, proto.FsctlSetSparse, []byte{1}, 0, nil))
+	return f.wrap("sparse", f.h.setSparse(ctx))
+}
+
+func (h *handle) setSparse(ctx context.Context) error {
+	err := h.ioctl(ctx, proto.FsctlSetSparse, []byte{1}, 0, nil)
+	if err == nil {
+		h.sparse.Store(true)
+	}
+	return err
 }
 
 // PunchHole makes n bytes from off read as zeros, and frees their disk space when the file is sparse
@@ -51,9 +59,21 @@ func (f *File) PunchHole(off, n int64) error {
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	defer f.h.changed()
-	input := proto.AppendZeroData(nil, proto.Range{Offset: uint64(off), Length: uint64(n)})
-	return f.wrap("punch", f.h.ioctl(ctx, proto.FsctlSetZeroData, input, 0, nil))
+	return f.wrap("punch", f.h.zero(ctx, []Range{{off, n}}))
+}
+
+// startZero sends the request to make a range of the file id read as zeros.
+func (t *tree) startZero(ctx context.Context, id proto.FileID, r Range, change *effect, policy conn.CreditPolicy) (*conn.Call, error) {
+	cl := t.Call(proto.CommandIoctl)
+	cl.Effect = change
+	req := proto.IoctlRequest{
+		Code: proto.FsctlSetZeroData, FileID: id,
+		Input: proto.AppendZeroData(nil, proto.Range{Offset: uint64(r.Offset), Length: uint64(r.Length)}),
+	}
+	if err := t.Start(ctx, cl, &req, policy); err != nil {
+		return nil, err
+	}
+	return cl, nil
 }
 
 // rangesRoom is how many bytes of ranges, of 16 each, one answer may have.

@@ -25,6 +25,7 @@ const (
 	appending      // writing at the end of the file, wherever that is: never sent again after a loss, one request at a time
 	copying        // by the server, from another file
 	listingEntries // of a directory; n counts one reply, whatever its length
+	zeroing        // by the server, of one range, whatever its length: n is 1
 )
 
 // segment is one contiguous part of a transfer and the request that moves it. The same bytes may be moved twice, unless they are
@@ -43,6 +44,7 @@ type segment struct {
 	on      *tree       // copying: of the request in flight
 	limited bool        // copying: the request in flight keeps to limits that the server has stated
 	listing *listing    // listingEntries: destination of the reply
+	zero    Range       // zeroing
 }
 
 // issue sends a request for the remaining part of s, or as much of it as one request may move. It checks the
@@ -87,6 +89,9 @@ func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change *ef
 		return t.startCopy(ctx, id, s, change, policy)
 	case listingEntries:
 		s.cl, err = s.listing.start(ctx, t, id, policy)
+		return err
+	case zeroing:
+		s.cl, err = t.startZero(ctx, id, s.zero, change, policy)
 		return err
 	}
 	if s.data == nil && !t.Sealed() {
@@ -143,6 +148,12 @@ func (s *segment) moved(ctx context.Context, cl *conn.Call) (int, error) {
 		if err := s.listing.finish(ctx, cl); err != nil {
 			return 0, err
 		}
+		return s.n, nil
+	case zeroing:
+		if err := cl.Finish(ctx); err != nil {
+			return 0, err
+		}
+		cl.Release()
 		return s.n, nil
 	}
 	if s.data == nil {

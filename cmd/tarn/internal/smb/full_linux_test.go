@@ -12,6 +12,7 @@ import (
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/internal/rig"
+	client "github.com/tarn-go/tarn/smb"
 )
 
 // smallDisk mounts a file system of 4 MiB on dir.
@@ -82,35 +83,54 @@ func checkFull(t *testing.T, dir, command, from, to, says string) {
 	}
 }
 
-// TestReplaceOnFullDisk replaces a file by a longer one, for which the disk, the server's or this machine's, has no room besides the
-// temporary file: the content of the file stays.
+// TestReplaceOnFullDisk replaces a file, by one for which the disk, the server's or this machine's, has no room besides the temporary
+// file: a longer one, one with holes, or one that has data where the file has a hole. The content of the file stays.
 func TestReplaceOnFullDisk(t *testing.T) {
-	s := startServer(t, rig.Config{})
-	data, here := t.TempDir(), t.TempDir()
-	source := filepath.Join(data, "new")
-	write(t, data, map[string]string{"new": strings.Repeat("0123456789abcdef", 5<<15)}) // 2.5 MiB
-	must(t, "put", "-q", source, s.url("new"))
-	smallDisk(t, here)
-	checkReplaceFull(t, s, here, "get", s.url("new"), filepath.Join(here, "old"))
-	smallDisk(t, s.Dir) // over the share's directory
-	if err := s.Own(s.Dir); err != nil {
-		t.Fatal(err)
+	const mib = 1 << 20
+	dense := layout{5 * mib / 2, []client.Range{{Offset: 0, Length: 5 * mib / 2}}}
+	old := layout{mib, []client.Range{{Offset: 0, Length: mib}}}
+	for name, c := range map[string]struct{ before, after layout }{
+		"longer":              {old, dense},
+		"longer, with holes":  {old, layout{8 * mib, []client.Range{{Offset: mib / 2, Length: mib}, {Offset: 4 * mib, Length: 3 * mib / 2}}}},
+		"shorter, with holes": {layout{3 * mib, []client.Range{{Offset: 5 * mib / 2, Length: mib / 2}}}, layout{3*mib - 1, dense.data}},
+		"in a hole":           {layout{3 * mib, []client.Range{{Offset: 5 * mib / 2, Length: mib / 2}}}, dense},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startServer(t, rig.Config{})
+			data, here := t.TempDir(), t.TempDir()
+			source := filepath.Join(data, "new")
+			c.after.write(t, source)
+			must(t, "put", "-q", source, s.url("new"))
+			c.before.write(t, filepath.Join(data, "old"))
+			smallDisk(t, here)
+			c.before.write(t, filepath.Join(here, "old"))
+			checkReplaceFull(t, c.before, here, "get", s.url("new"), filepath.Join(here, "old"))
+			smallDisk(t, s.Dir) // over the share's directory
+			if err := s.Own(s.Dir); err != nil {
+				t.Fatal(err)
+			}
+			must(t, "put", "-q", filepath.Join(data, "old"), s.url("old"))
+			checkReplaceFull(t, c.before, s.Dir, "put", source, s.url("old"))
+		})
 	}
-	checkReplaceFull(t, s, s.Dir, "put", source, s.url("old"))
 }
 
-func checkReplaceFull(t *testing.T, s server, dir, command, from, to string) {
+func checkReplaceFull(t *testing.T, before layout, dir, command, from, to string) {
 	t.Helper()
-	content, name := strings.Repeat("o", 1<<20), filepath.Join(dir, "old")
-	write(t, dir, map[string]string{"old": content})
-	if err := s.Own(name); err != nil {
+	name := filepath.Join(dir, "old")
+	content, err := os.ReadFile(name)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t.Context(), command, "-q", from, to); r.status != cli.Failed {
+	r := run(t.Context(), command, "-q", from, to)
+	if r.status != cli.Failed {
 		t.Errorf("%s: %+v", command, r)
 	}
-	if b, err := os.ReadFile(name); err != nil || string(b) != content {
-		t.Errorf("%s: the file that was there has %d bytes, %v", command, len(b), err)
+	if b, err := os.ReadFile(name); err != nil || !bytes.Equal(b, content) {
+		t.Errorf("%s: the file that was there has %d bytes, %v; %s", command, len(b), err, r.err)
+	}
+	if err := before.onDisk(t, name); err != nil {
+		t.Error(err)
 	}
 	if left := parts(t, dir); len(left) != 1 {
 		t.Errorf("%s: temporary files: %v", command, left)

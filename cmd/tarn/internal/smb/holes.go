@@ -1,8 +1,10 @@
 package smb
 
 import (
+	"context"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 
 	client "github.com/tarn-go/tarn/smb"
@@ -48,6 +50,59 @@ func from(start int64, ranges []client.Range) []client.Range {
 		}
 	}
 	return nil
+}
+
+// roomTaken are the ranges of a file of size bytes that have room on its disk, as far as they are known.
+func roomTaken(f sink, size int64) ([]client.Range, error) {
+	list, err := f.AllocatedRanges(0, size)
+	if lost(err) {
+		return nil, err
+	}
+	if err != nil {
+		list = []client.Range{{Offset: 0, Length: size}}
+	}
+	return list, nil
+}
+
+// punch makes ranges read as zeros.
+func punch(ctx context.Context, f sink, ranges []client.Range) error {
+	for _, r := range ranges {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.PunchHole(r.Offset, r.Length); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside is what of the ranges a is not in b. Both are in order.
+func outside(a, b []client.Range) (rest []client.Range) {
+	for _, r := range a {
+		at, end := r.Offset, r.Offset+r.Length
+		for len(b) > 0 && b[0].Offset+b[0].Length <= at {
+			b = b[1:]
+		}
+		for _, x := range b {
+			if x.Offset >= end {
+				break
+			}
+			if x.Offset > at {
+				rest = append(rest, client.Range{Offset: at, Length: x.Offset - at})
+			}
+			at = x.Offset + x.Length
+		}
+		if at < end {
+			rest = append(rest, client.Range{Offset: at, Length: end - at})
+		}
+	}
+	return rest
+}
+
+// before is what of ranges is before end.
+func before(ranges []client.Range, end int64) []client.Range {
+	return outside(ranges, []client.Range{{Offset: end, Length: math.MaxInt64 - end}})
 }
 
 func length(ranges []client.Range) (n int64) {
@@ -118,4 +173,20 @@ func (f localFile) WriteRangesTo(w io.WriterAt, ranges []client.Range) (total in
 		}
 	}
 	return total, nil
+}
+
+// PunchHole makes n bytes from off read as zeros. Where the file can have no hole there, they are written.
+func (f localFile) PunchHole(off, n int64) error {
+	if err := f.deallocate(off, n); err == nil {
+		return nil
+	}
+	zeros := make([]byte, min(n, 1<<20))
+	for n > 0 {
+		part, err := f.WriteAt(zeros[:min(n, int64(len(zeros)))], off)
+		if err != nil {
+			return err
+		}
+		off, n = off+int64(part), n-int64(part)
+	}
+	return nil
 }

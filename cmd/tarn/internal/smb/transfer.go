@@ -345,21 +345,28 @@ func (j *job) rewrite(ctx context.Context, out sink, in source) error {
 	if err != nil {
 		return err
 	}
-	if length(pieces) < j.size { // what is not written must be a hole
-		err = out.Truncate(0)
-	} else {
-		pieces, err = j.extend(ctx, out, in)
-	}
+	info, err := out.Stat()
 	if err != nil {
 		return err
 	}
-	if _, err = copyPieces(out, in, pieces, uncounted(ctx)); err != nil {
+	had, err := roomTaken(out, info.Size())
+	if err != nil {
+		return err
+	}
+	more := outside(pieces, had)
+	if err := extend(ctx, out, in, more, info.Size()); err != nil {
+		return err
+	}
+	if _, err = copyPieces(out, in, outside(pieces, more), uncounted(ctx)); err != nil {
 		return err
 	}
 	if err = out.Truncate(j.size); err != nil {
 		return err
 	}
-	info, err := out.Stat()
+	if err = punch(ctx, out, outside(before(had, j.size), pieces)); err != nil {
+		return err
+	}
+	info, err = out.Stat()
 	if err == nil && info.Size() != j.size {
 		err = errNotCut
 	}
@@ -369,24 +376,20 @@ func (j *job) rewrite(ctx context.Context, out sink, in source) error {
 // errNotCut is returned for servers that ignore truncation, as impacket's does.
 var errNotCut = errors.New("the server has not made the file shorter: remove it, and repeat the command")
 
-// extend writes what makes a file longer, and returns what remains to be written. It runs before the file is overwritten: if the disk is
-// full, the file stays as it was.
-func (j *job) extend(ctx context.Context, out sink, in source) (rest []client.Range, err error) {
-	info, err := out.Stat()
+// extend writes what a file of size bytes needs more room for on its disk. It runs before anything is overwritten: if the disk is full, the
+// file stays as it was.
+func extend(ctx context.Context, out sink, in source, more []client.Range, size int64) error {
+	if length(more) == 0 {
+		return nil
+	}
+	_, err := copyPieces(out, in, more, uncounted(ctx))
+	if err == nil {
+		err = out.Sync() // file systems of a network may report a full disk only here
+	}
 	if err != nil {
-		return nil, err
+		return errors.Join(err, out.Truncate(size), punch(context.WithoutCancel(ctx), out, before(more, size)))
 	}
-	had := min(info.Size(), j.size)
-	if had < j.size {
-		_, err = copyPieces(out, in, []client.Range{{Offset: had, Length: j.size - had}}, uncounted(ctx))
-		if err == nil {
-			err = out.Sync() // file systems of a network may report a full disk only here
-		}
-		if err != nil {
-			return nil, errors.Join(err, out.Truncate(had))
-		}
-	}
-	return []client.Range{{Offset: 0, Length: had}}, nil
+	return nil
 }
 
 // uncounted counts nothing, and stops a copy whose context has ended.

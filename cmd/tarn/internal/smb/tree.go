@@ -70,6 +70,10 @@ type sink interface {
 	Sync() error
 	// SetSparse makes what is not written a hole.
 	SetSparse() error
+	// AllocatedRanges is that of source.
+	AllocatedRanges(off, n int64) ([]client.Range, error)
+	// PunchHole makes n bytes from off read as zeros: a hole where the file can have one.
+	PunchHole(off, n int64) error
 }
 
 // ancestors are the directories that contain one, from the outermost to itself.
