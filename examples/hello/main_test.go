@@ -1,0 +1,8 @@
+package main
+
+func Example() {
+	main()
+	// Output:
+	// hello, from rpc's client
+	// hello, from grpc-go's client
+}
