@@ -53,7 +53,8 @@ type Conn struct {
 	life     life
 	nfree    int32     // spare streams
 	shutdown *shutdown // nil: Shutdown has not been called
-	err      error     // why the connection ended
+	lifetime lifetime
+	err      error // why the connection ended
 	enc      hpack.Encoder
 	send     sender
 	recv     receiving

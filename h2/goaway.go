@@ -9,40 +9,28 @@ import (
 const (
 	// goAwayTimeout is the longest time between a server's two GOAWAYs.
 	goAwayTimeout = 5 * time.Second
-	// silentTime is how long a client that had no stream open may send nothing after that PING before it counts as silent.
+	// silentTime is how long a client may send nothing after the PING between them before it counts as silent.
 	silentTime = time.Second - silentTimeout // as long together as net/http waits
 	// goAwayQuiet is how long after its last stream has ended a server sends the PING between
 	// its two GOAWAYs. net/http closes the connection after that time.
 	goAwayQuiet = time.Second
-	// abortTimeout is how long a connection that is aborted may take to send its
-	// GOAWAY.
-	abortTimeout = 250 * time.Millisecond
-	// closeTimeout is how long one that ends in order waits for the peer to close,
-	// once everything is sent.
-	closeTimeout = 5 * time.Second
-	// heardTimeout is how long it waits instead where the peer has read all but the last GOAWAY. It is grpc-go's.
-	heardTimeout = time.Second
-	// silentTimeout is how long it waits for a silent client, to which no response is under way.
-	silentTimeout = abortTimeout
 )
 
 // shutdown is what a call of Shutdown leaves for the end of the connection.
 type shutdown struct {
-	debug string
-	timer *time.Timer // server: onShutdownTimer
-	until time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
-	idle  bool        // server: no stream was open when it was called
-	asked bool        // server: the PING is sent
-	alive bool        // server: and something has come since
-	last  uint32      // server: the last stream then; none was open
-	heard bool        // server: the answer to PING has come, and no stream after last had
+	debug  string
+	timer  *time.Timer // server: onShutdownTimer
+	until  time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
+	asked  bool        // server: the PING is sent
+	alive  bool        // server: and something has come since
+	silent bool        // server: nothing has for silentTime
 }
 
 // Shutdown ends the connection once its streams have ended and been released. A
 // server announces it with two GOAWAYs, so that no request under way is lost. Between
 // them are a PING and its answer, at most five seconds: the PING is sent at once if no
-// stream is open, or else a second after the last one has ended. A client that had no
-// stream open and sends nothing for 750 ms is not waited for. A client opens no more
+// stream is open, or else a second after the last one has ended. A client that sends
+// nothing for 750 ms then, and takes nothing, is not waited for. A client opens no more
 // streams and sends its GOAWAY last. They carry debug, of which at most 1 KiB is sent:
 // why the connection ends, for the peer's logs. It does not wait: Run returns when the
 // connection has ended.
@@ -65,7 +53,6 @@ func (c *Conn) Shutdown(debug string) {
 	c.shutdown.until = time.Now().Add(goAwayTimeout)
 	c.shutdown.timer = time.AfterFunc(goAwayTimeout, c.onShutdownTimer)
 	if c.held == 0 {
-		c.shutdown.idle = true
 		c.askGoAway()
 	}
 	c.kickSoon()
@@ -77,27 +64,11 @@ func (c *Conn) Shutdown(debug string) {
 // c.mu is held.
 func (c *Conn) askGoAway() {
 	s := c.shutdown
-	s.asked, s.last = true, c.lastID
-	if s.idle {
-		s.timer.Reset(silentTime)
-	}
+	s.asked = true
+	s.timer.Reset(min(silentTime, time.Until(s.until)))
+	c.noteMoved()
 	c.putPing(0, goAwayPing)
 }
-
-// endTimeout is how long the connection waits for the peer to close it, once everything is sent. c.mu is held.
-func (c *Conn) endTimeout() time.Duration {
-	switch s := c.shutdown; {
-	case s != nil && s.heard:
-		return heardTimeout
-	case s != nil && s.silent():
-		return silentTimeout
-	}
-	return closeTimeout
-}
-
-// silent reports whether nothing has come since the PING of a server without streams. A client that is slow to read the last
-// response sends WINDOW_UPDATE. c.mu is held.
-func (s *shutdown) silent() bool { return s.idle && s.asked && !s.alive }
 
 // quietBetweenGoAways is called when the last stream between a server's two GOAWAYs has ended. c.mu is held.
 func (c *Conn) quietBetweenGoAways() {
@@ -113,14 +84,19 @@ func (c *Conn) onShutdownTimer() {
 	if c.life != announced {
 		return
 	}
-	left := time.Until(c.shutdown.until)
-	if left <= 0 || c.shutdown.silent() {
+	s := c.shutdown
+	left := time.Until(s.until)
+	// What is queued here, the PING perhaps, has not been sent to a client that is slow to take what precedes it.
+	s.silent = s.asked && !s.alive && !c.noteMoved() && c.send.state != sending
+	switch {
+	case left <= 0 || s.silent:
 		c.goAwayLast()
-	} else {
-		c.shutdown.timer.Reset(left)
-		if c.held == 0 && !c.shutdown.asked {
-			c.askGoAway()
-		}
+	case s.asked && !s.alive:
+		s.timer.Reset(min(silentTime, left))
+	case !s.asked && c.held == 0:
+		c.askGoAway()
+	default:
+		s.timer.Reset(left)
 	}
 	c.kickSoon()
 }
@@ -150,10 +126,7 @@ func (c *Conn) goAwayLast() {
 //	the connection ends                          teardown stops the timer
 func (c *Conn) answeredGoAway() {
 	c.in.leaving = false
-	c.lock()                       // what is queued leaves when Run pauses
-	if s := c.shutdown; s != nil { // a peer may answer what it was not asked
-		s.heard = s.asked && c.lastID == s.last
-	}
+	c.lock() // what is queued leaves when Run pauses
 	c.goAwayLast()
 	c.mu.Unlock()
 }
@@ -172,6 +145,7 @@ func (c *Conn) finish() {
 		}
 		c.putGoAway(0, NoError, debug)
 	}
+	c.limitReading(untilSent, stuckTimeout)
 	c.sendLast()
 }
 

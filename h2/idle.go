@@ -85,7 +85,7 @@ func (c *Conn) pollIdle(until time.Time) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil || c.life != alive || !c.send.limit.IsZero() {
+	if c.err != nil || c.life != alive || c.lifetime.bound != unbounded {
 		return false
 	}
 	c.polled, ok = c.cfg.poller.Add(raw, until, (*polled)(c))
@@ -122,7 +122,7 @@ const maxQuiet = 7
 // set before the peer's SETTINGS: a deadline during its handshake ends a TLS
 // connection for good. c.mu is held.
 func (c *Conn) watch() {
-	if c.mayIdle && c.send.greeted && c.send.limit.IsZero() {
+	if c.mayIdle && c.send.greeted && c.lifetime.bound == unbounded {
 		c.nc.SetReadDeadline(time.Now().Add(c.cfg.idleAfter << c.quiet))
 	}
 }
@@ -141,10 +141,10 @@ func (c *Conn) endQuiet() {
 func (c *Conn) onDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if limit := c.send.limit; !limit.IsZero() {
-		if time.Now().Before(limit) {
-			return nil // an earlier deadline was met
-		}
+	if c.lifetime.bound != unbounded {
+		return c.onLimit()
+	}
+	if !c.mayIdle {
 		return os.ErrDeadlineExceeded
 	}
 	in := c.in

@@ -15,3 +15,6 @@ func instantOf(t time.Time) instant { return instant(t.Sub(epoch)) }
 
 // since is the time from earlier to i.
 func (i instant) since(earlier instant) time.Duration { return time.Duration(i - earlier) }
+
+// time returns i as a time.Time.
+func (i instant) time() time.Time { return epoch.Add(time.Duration(i)) }

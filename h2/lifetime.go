@@ -1,6 +1,9 @@
 package h2
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // life is how far a connection has come. It only increases. Why the connection ends is in Conn.err, which is set before it is dead.
 type life uint8
@@ -52,10 +55,47 @@ func (c *Conn) become(ev lifeEvent) bool {
 	return true
 }
 
-// limitReading bounds how long Run may still read. The error says that it cannot. c.mu is held.
-func (c *Conn) limitReading(d time.Duration) error {
-	c.send.limit = time.Now().Add(d)
-	err := c.nc.SetReadDeadline(c.send.limit)
+// bound is what bounds the time for which Run reads on while a connection ends.
+type bound uint8
+
+const (
+	unbounded  bound = iota
+	untilSent        // everything is to be sent: stuckTimeout after the peer has taken something last
+	untilEnded       // everything is sent, the peer is to end its side: heardTimeout after it has sent or taken something last, closeTimeout in all
+	untilAbort       // abortTimeout, whatever comes
+)
+
+const (
+	// abortTimeout is how long a connection that is aborted may take to send its
+	// GOAWAY.
+	abortTimeout = 250 * time.Millisecond
+	// stuckTimeout is how long a connection that ends in order waits for a peer that takes nothing of what is to be sent.
+	stuckTimeout = 20 * time.Second
+	// closeTimeout is how long it waits for the peer to close, once everything is sent.
+	closeTimeout = 5 * time.Second
+	// heardTimeout is how long it waits for a peer that sends nothing meanwhile. It is net/http's and grpc-go's.
+	heardTimeout = time.Second
+	// silentTimeout is how long it waits for one that has sent nothing for silentTime before.
+	silentTimeout = 250 * time.Millisecond
+)
+
+// lifetime is the time that a connection has for its end; guarded by Conn.mu.
+type lifetime struct {
+	bound bound
+	limit instant // when reading ends, or is looked at again
+	last  instant // untilEnded: when it ends in any case
+	heard instant // untilEnded: when something came last
+	acked uint64  // noteMoved's
+}
+
+// limitReading bounds how long Run may still read; for the first time it is looked at after d. The error says that it cannot be
+// bounded. c.mu is held.
+func (c *Conn) limitReading(b bound, d time.Duration) error {
+	c.lifetime.bound = b
+	c.lifetime.limit = now() + instant(d)
+	c.lifetime.last = now() + instant(closeTimeout)
+	c.noteMoved()
+	err := c.nc.SetReadDeadline(c.lifetime.limit.time())
 	c.stopPolling()
 	return err
 }
@@ -63,7 +103,46 @@ func (c *Conn) limitReading(d time.Duration) error {
 // limitEnd bounds how long the connection may still read and write. c.mu is held.
 func (c *Conn) limitEnd() {
 	c.send.aborted = true
-	c.send.limit = time.Now().Add(abortTimeout)
-	c.nc.SetDeadline(c.send.limit)
+	c.lifetime.bound = untilAbort
+	c.lifetime.limit = now() + instant(abortTimeout)
+	c.nc.SetDeadline(c.lifetime.limit.time())
 	c.stopPolling()
+}
+
+// onLimit is called when Run's read has met a deadline of a connection that ends. It returns nil if Run is to read on. c.mu is held.
+func (c *Conn) onLimit() error {
+	e, now := &c.lifetime, now()
+	if now < e.limit {
+		return nil // an earlier deadline was met
+	}
+	next, moved := now, c.noteMoved()
+	switch {
+	case e.bound == untilSent && moved:
+		next += instant(stuckTimeout)
+	case e.bound == untilEnded && moved:
+		next += instant(heardTimeout)
+	case e.bound == untilEnded && e.heard != 0:
+		next = e.heard + instant(heardTimeout)
+	}
+	if e.bound == untilEnded {
+		next = min(next, e.last)
+	}
+	if next <= now {
+		return os.ErrDeadlineExceeded
+	}
+	e.limit = next
+	c.nc.SetReadDeadline(next.time())
+	return nil
+}
+
+// noteMoved reports whether the peer has taken some of what is sent since the last call, and has not taken all of it: it is slow
+// and not gone. A peer's system takes something for a program that reads nothing, too, but not for long. c.mu is held.
+func (c *Conn) noteMoved() bool {
+	acked, others, ok := ackedBytes(c.nc)
+	if !ok {
+		acked = c.send.batches
+	}
+	moved := acked > c.lifetime.acked && (others || c.send.state == sending)
+	c.lifetime.acked = acked
+	return moved
 }

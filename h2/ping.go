@@ -114,6 +114,9 @@ func (c *Conn) noteHeard() (more bool) {
 	if s := c.shutdown; s != nil && s.asked {
 		s.alive = true
 	}
+	if c.lifetime.bound == untilEnded {
+		c.lifetime.heard = now()
+	}
 	if p.doubtful == 0 {
 		return false
 	}

@@ -49,9 +49,7 @@ func (c *Conn) makeReader() {
 // loop reads frames until something ends the connection, or it is idle.
 func (c *Conn) loop() error {
 	c.makeReader()
-	if c.mayIdle {
-		c.in.r.OnDeadline(c.onDeadline)
-	}
+	c.in.r.OnDeadline(c.onDeadline)
 	greeted := c.send.greeted // the connection has been idle
 	if greeted {
 		c.mu.Lock()

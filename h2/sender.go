@@ -72,7 +72,7 @@ type sender struct {
 	shut    bool          // nothing is sent any more
 	cut     bool          // because a write has failed
 	aborted bool          // the peer is not waited for
-	limit   time.Time     // when reading ends; zero: not decided
+	batches uint64        // that were sent
 	quiet   chan struct{} // closed when sending ends; nil: no goroutine waits for that
 }
 
@@ -266,6 +266,7 @@ func (c *Conn) nextBatch() *wire.Batch {
 // batchDone takes a batch back after sending. c.mu is held.
 func (c *Conn) batchDone(b *wire.Batch, err error) {
 	c.send.spare = b
+	c.send.batches++
 	if err != nil {
 		c.writeFailed(err)
 	}
@@ -281,8 +282,8 @@ func (c *Conn) writeFailed(err error) {
 	c.send.shut, c.send.cut = true, true
 	c.dropQueued()
 	c.wakeAllOpeners() // their requests can be sent on another connection
-	if c.send.limit.IsZero() {
-		if c.limitReading(abortTimeout) != nil {
+	if c.lifetime.bound < untilEnded {
+		if c.limitReading(untilAbort, abortTimeout) != nil {
 			c.aside(c.nc.Close)
 		}
 	}
@@ -316,7 +317,11 @@ func (c *Conn) closeWriting() {
 	peerCloses := false // or the read deadline ends the connection
 	h, canShut := c.nc.(writeCloser)
 	if c.err == ErrClosed && !s.aborted {
-		peerCloses = c.limitReading(c.endTimeout()) == nil && c.side == server
+		first := heardTimeout
+		if c.shutdown != nil && c.shutdown.silent {
+			first = silentTimeout
+		}
+		peerCloses = c.limitReading(untilEnded, first) == nil && c.side == server
 	}
 	if canShut {
 		// Not Close: the peer's last frames would reset what it has yet to read.

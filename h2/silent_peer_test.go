@@ -88,11 +88,11 @@ func TestShutdownOfIdleConnection(t *testing.T) {
 			r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id == 1 })
 			r.nc.Close()
 		}, []time.Duration{0, 0}},
-		"sends something": {func(r *raw) { r.fr.WriteWindowUpdate(0, 1) }, []time.Duration{5000 * ms, 10000 * ms}},
+		"sends something": {func(r *raw) { r.fr.WriteWindowUpdate(0, 1) }, []time.Duration{5000 * ms, 6000 * ms}},
 		"a late request": {func(r *raw) {
 			r.request(3, End)
 			r.fr.WritePing(true, goAwayPing)
-		}, []time.Duration{0, 5000 * ms}},
+		}, []time.Duration{0, 1000 * ms}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/testcert"
@@ -501,4 +502,57 @@ func TestListenerOfTLSConfig(t *testing.T) {
 	if b, err := io.ReadAll(resp.Body); string(b) != "HTTP/2.0" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
+}
+
+// TestShutdownWithASilentClient: a client that sends nothing any more since the middle of a response is waited for two seconds after the
+// response's end, net/http one.
+func TestShutdownWithASilentClient(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		synctest.Test(t, func(t *testing.T) {
+			l := newPipes()
+			const handler = time.Second // the time that it takes after Shutdown
+			began, left := make(chan struct{}), make(chan struct{})
+			r := s.startOn(t, l, l.dial,
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Write(make([]byte, 10<<10))
+					w.(http.Flusher).Flush()
+					close(began)
+					<-left
+					w.Write(make([]byte, 10<<10))
+				}), h2.Limits{})
+			nc, err := l.dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.tls {
+				nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+			}
+			defer nc.Close()
+			go func() {
+				var out, block bytes.Buffer
+				fr := http2.NewFramer(&out, nil)
+				enc := hpack.NewEncoder(&block)
+				for name, value := range map[string]string{":method": "GET", ":scheme": "https", ":authority": "a", ":path": "/"} {
+					enc.WriteField(hpack.HeaderField{Name: name, Value: value})
+				}
+				out.WriteString(http2.ClientPreface)
+				fr.WriteSettings()
+				fr.WriteSettingsAck()
+				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+				nc.Write(out.Bytes())
+				io.Copy(io.Discard, nc)
+			}()
+			<-began
+			begun := time.Now()
+			time.AfterFunc(handler, func() { close(left) })
+			if err := r.srv.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took > handler+2*time.Second+500*time.Millisecond { // http.Server looks every half second
+				t.Errorf("after %v", took)
+			} else {
+				t.Log(took)
+			}
+		})
+	})
 }

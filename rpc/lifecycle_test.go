@@ -1,17 +1,21 @@
 package rpc_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -20,6 +24,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/test/bufconn"
@@ -403,4 +408,54 @@ func TestNewClientErrors(t *testing.T) {
 	if _, err := rpc.NewClient("xds:///x"); err == nil {
 		t.Fatal("xds")
 	}
+}
+
+// TestGracefulStopWithASilentClient: a client that sends nothing any more since the middle of a reply is waited for two seconds after the
+// reply's end.
+func TestGracefulStopWithASilentClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const handler = time.Second
+		began, left := make(chan struct{}), make(chan struct{})
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+		pb.RegisterTestServiceServer(s, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			grpc.SendHeader(ctx, metadata.Pairs("a", "b"))
+			close(began)
+			<-left
+			return &pb.SimpleResponse{}, nil
+		}})
+		l := newPipes()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		nc, err := l.dial(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		go func() {
+			var out, block bytes.Buffer
+			fr := http2.NewFramer(&out, nil)
+			enc := hpack.NewEncoder(&block)
+			for _, f := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: pb.TestService_UnaryCall_FullMethodName},
+				{Name: ":authority", Value: "a"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}} {
+				enc.WriteField(f)
+			}
+			out.WriteString(http2.ClientPreface)
+			fr.WriteSettings()
+			fr.WriteSettingsAck()
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
+			fr.WriteData(1, true, make([]byte, 5))
+			nc.Write(out.Bytes())
+			io.Copy(io.Discard, nc)
+		}()
+		<-began
+		begun := time.Now()
+		time.AfterFunc(handler, func() { close(left) })
+		s.GracefulStop()
+		if took := time.Since(begun); took > handler+2*time.Second {
+			t.Errorf("after %v", took)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 }
