@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -29,6 +30,9 @@ type activity struct {
 	turn     turn              // of policy
 	resolver resolver.Resolver // used in names only; nil until built
 	balancer switcher
+
+	states   sync.Mutex // held while a resolver's state is processed, one at a time
+	selector *selector  // cc.mu; the one that calls use; nil: none
 
 	subs map[*subConn]struct{} // cc.mu
 	pace *pacer                // cc.mu; nil: there have always been few subConns
@@ -83,6 +87,10 @@ func (act *activity) resolveNow() {
 // close ends resolver, balancer and subConns, and waits for the first two. The
 // client has dropped its reference to act.
 func (act *activity) close() {
+	act.cc.mu.Lock()
+	sel := act.selector
+	act.cc.mu.Unlock()
+	sel.retire() // the resolver's Close may end what it selects
 	// The resolver first: one that waits for the balancer's answer gets it.
 	act.names.close(func() {
 		if act.resolver != nil {
@@ -116,8 +124,13 @@ type nameClient struct{ act *activity }
 
 // UpdateState implements resolver.ClientConn: the state replaces the last one. It returns the balancer's
 // error when the balancer has processed the state.
+//
+// Calls get the new service config first, unless both the old one and the new one have a selector: then the balancer gets the state first. It
+// serves what either selects, and a call that is given what only the new selector selects before the balancer has heard of it fails.
 func (n nameClient) UpdateState(s resolver.State) error {
 	act := n.act
+	act.states.Lock()
+	defer act.states.Unlock()
 	if s.Endpoints == nil {
 		s.Endpoints = endpointsOf(s.Addresses)
 	}
@@ -125,9 +138,16 @@ func (n nameClient) UpdateState(s resolver.State) error {
 	if cfg == nil {
 		return err
 	}
+	later := cfg.selector != nil && act.selects()
+	if !later {
+		act.publish(cfg)
+	}
 	var answer error
 	if !act.policy.call(func() { answer = act.balancer.update(cfg.policy, s) }) {
 		return nil
+	}
+	if later {
+		act.publish(cfg)
 	}
 	if err != nil {
 		return err
@@ -138,7 +158,7 @@ func (n nameClient) UpdateState(s resolver.State) error {
 // ReportError implements resolver.ClientConn.
 func (n nameClient) ReportError(err error) {
 	act := n.act
-	if act.apply(nil, nil) == nil {
+	if !act.announce() {
 		return
 	}
 	act.cc.warn("Resolver reported an error: %v", err)
@@ -162,8 +182,7 @@ func (n nameClient) ParseServiceConfig(js string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: cfg}
 }
 
-// configure applies the service config that comes with a resolver's state. Without a config the state cannot
-// be used. The error is for the resolver.
+// configure returns the config that a resolver's state leads to. Without one the state cannot be used. The error is for the resolver.
 func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 	r := s.ServiceConfig
 	if r == nil || act.cc.opts.noResolverConfig {
@@ -185,16 +204,12 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 	}
 	act.show(balancer.State{ConnectivityState: connectivity.TransientFailure,
 		Picker: errorPicker{status.Errorf(codes.Unavailable, "error parsing service config: %v", err)}})
-	act.cc.mu.Lock()
-	if act.cc.active == act {
-		act.cc.setConfig(act.cc.fallback)
-	}
-	act.cc.mu.Unlock()
+	act.publish(act.cc.fallback)
 	return nil, balancer.ErrBadResolverState
 }
 
-// apply makes cfg the client's service config, with the selector of s; nil keeps the last one, or the
-// default. Without a state the selector stays. It returns the config in use, nil when act has been closed.
+// apply makes cfg the service config that further states without one keep, and returns it with the selector of s. If cfg is nil, the last one is
+// kept, or the default. The result is nil when act has been closed.
 func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig {
 	cc := act.cc
 	cc.mu.Lock()
@@ -203,26 +218,60 @@ func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig
 		return nil
 	}
 	if cfg == nil {
-		if cfg = cc.last; cfg == nil {
-			cfg = cc.fallback
-		}
+		cfg = cc.kept()
 	}
-	if s != nil {
-		act.logState(cfg, s)
-		cfg = cfg.selecting(s)
-	}
+	act.logState(cfg, s)
 	cc.last = cfg
-	cc.setConfig(cfg)
-	return cfg
+	return cfg.selecting(s)
+}
+
+// kept is the service config in use, or the default. cc.mu is held.
+func (cc *ClientConn) kept() *serviceConfig {
+	if cc.last != nil {
+		return cc.last
+	}
+	return cc.fallback
+}
+
+// selects reports whether calls use a selector.
+func (act *activity) selects() bool {
+	act.cc.mu.Lock()
+	defer act.cc.mu.Unlock()
+	return act.selector != nil
+}
+
+// announce gives calls a config, if they have none yet; false when act has been closed.
+func (act *activity) announce() bool {
+	cc := act.cc
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.active != act {
+		return false
+	}
+	if cc.config.Load() == nil {
+		cc.last = cc.kept()
+		cc.setConfig(cc.last)
+	}
+	return true
+}
+
+// publish makes cfg the config of new calls, and returns when none uses the selector of the last one, unless act has been closed.
+func (act *activity) publish(cfg *serviceConfig) {
+	cc := act.cc
+	cc.mu.Lock()
+	var old *selector
+	if cc.active == act {
+		old, act.selector = act.selector, cfg.selector
+		cc.setConfig(cfg)
+	}
+	cc.mu.Unlock()
+	old.retire()
 }
 
 // logState notes what a resolver's state changes, with cfg the config that it leads to. cc.mu is held.
 func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
 	cc := act.cc
-	last := cc.last
-	if last == nil {
-		last = cc.fallback
-	}
+	last := cc.kept()
 	var changes []string
 	if cfg.text != last.text {
 		changes = append(changes, "service config updated")

@@ -35,12 +35,12 @@ type call struct {
 	picked   pick               // result of the picker for the attempt
 	seen     *observed          // for the debug page; nil: calls are not observed
 	entity   *entity.Channel    // counts the call; nil: not counted
-	ended    func()             // of a config selector; or nil
+	selected *selection         // of a config selector; or nil
 	only     *clientConn        // the connection of an own call; nil: the call is the application's
 }
 
-// init decides everything that does not depend on a connection. Whatever it returns, the call has begun, and report ends
-// it.
+// init decides everything that does not depend on a connection. If c.selected.intercepted(), it leaves that to settle. Whatever it returns, the
+// call has begun, and report ends it.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
 	*c = call{cc: cc, ctx: ctx, method: method, info: opts.first.info, opts: opts, entity: cc.entity}
 	cc.idle.calls.Add(1)
@@ -49,14 +49,16 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts cal
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	cfg, err := c.methods(ctx)
-	if err != nil {
+	cfg, mc, err := c.chooseConfig()
+	if err != nil || c.selected.intercepted() {
 		return err
 	}
-	mc, err := c.selectConfig(cfg)
-	if err != nil {
-		return err
-	}
+	return c.settle(cfg, mc)
+}
+
+// settle applies the call's options and the settings of its method, mc, which may be nil.
+func (c *call) settle(cfg *serviceConfig, mc *methodConfig) error {
+	cc := c.cc
 	if err := c.applyOptions(); err != nil {
 		return err
 	}
@@ -313,6 +315,12 @@ func (c *call) await(v verdict, err error) (bool, error) {
 
 // report ends the call, and calls the options that asked for its end.
 func (c *call) report(a *attempt, err error) {
+	if !c.selected.reports() {
+		if c.cancel != nil {
+			c.cancel()
+		}
+		return
+	}
 	c.end(err)
 	// A call that has failed without an attempt may not have read its options.
 	if a != nil && !c.info.after { // info.after includes the client's default options
@@ -338,9 +346,7 @@ func (c *call) end(err error) {
 	if c.only != nil {
 		c.only.own.Add(-1) // its stream has been released
 	}
-	if c.ended != nil {
-		c.ended()
-	}
+	c.selected.end()
 }
 
 // outcome is what call options report: the last attempt of a call.

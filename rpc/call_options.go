@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -43,6 +44,12 @@ func (o *callOptions) lists() [2][]grpc.CallOption {
 		return [2][]grpc.CallOption{o.rest}
 	}
 	return [2][]grpc.CallOption{o.first.of, o.rest}
+}
+
+// all are the options in order, in one list.
+func (o *callOptions) all() []grpc.CallOption {
+	lists := o.lists()
+	return slices.Concat(lists[0], lists[1])
 }
 
 // callInfo is the sum of the options of one call.

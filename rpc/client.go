@@ -239,6 +239,7 @@ func (cc *ClientConn) Close() error {
 	cc.mu.Unlock()
 	cc.setPicker(closedPicker{})
 	cc.mu.Lock()
+	cc.config.Store(nil) // its selector will not be called any more
 	cc.resolved.notify()
 	cc.mu.Unlock()
 	if act != nil {

@@ -68,6 +68,9 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 		cs.report(nil, err)
 		return nil, err
 	}
+	if cs.selected.intercepted() {
+		return cs.streamIntercepted(desc)
+	}
 	if err := cs.start(); err != nil {
 		return nil, err
 	}
@@ -291,6 +294,7 @@ func (cs *clientStream) keep(m *message.Message) {
 // commit ends the call's right to further attempts. sendMu is held.
 func (cs *clientStream) commit() {
 	cs.committed = true
+	cs.selected.commit()
 	for i := range cs.replay {
 		cs.replay[i].Free()
 	}
@@ -313,6 +317,7 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 			return nil, nil
 		}
 	}
+	cs.selected.commit()
 	return a.headerMD(), nil
 }
 

@@ -122,6 +122,9 @@ func (cs *clientStream) RecvMsg(v any) error {
 		return err
 	}
 	for {
+		if cs.selected.commits() && a.waitHeader(nil) {
+			cs.selected.commit() // now, and not with the first message, which may come much later
+		}
 		r := a.next()
 		switch r.err {
 		case nil:

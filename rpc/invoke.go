@@ -30,6 +30,9 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		c.report(nil, err)
 		return err
 	}
+	if c.selected.intercepted() {
+		return c.invokeIntercepted(req, reply)
+	}
 	if c.retry.hedging != nil {
 		return c.hedged(req, reply)
 	}

@@ -29,8 +29,8 @@ type serviceConfig struct {
 	policy   *policy
 	methods  map[string]*methodConfig // by "/service/method", "/service/" or ""
 	throttle *throttle
-	health   *string        // the service whose health is checked; nil: none
-	selector ConfigSelector // decides for each call; nil: none
+	health   *string   // the service whose health is checked; nil: none
+	selector *selector // decides for each call; nil: none
 }
 
 // policy is a balancer and its settings.

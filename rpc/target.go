@@ -63,13 +63,17 @@ func defaultScheme() string {
 	return "dns"
 }
 
-// supported refuses the schemes whose resolvers in package resolver need more of a client than grpc-go's public interfaces: xDS
-// passes its routes in an internal attribute.
+// supported refuses the schemes whose resolvers in package resolver need more of a client than grpc-go's public interfaces: grpc-go's xDS
+// resolver passes its routes in an internal attribute, which that of module rpc/xds translates.
 func supported(scheme string, o *dialOptions) error {
 	switch scheme {
-	case "xds", "google-c2p":
+	case "xds":
 		if resolverOf(o.resolvers, scheme) == nil {
-			return fmt.Errorf("%w: xDS (scheme %q) is not supported", ErrTarget, scheme)
+			return fmt.Errorf("%w: scheme xds needs WithResolvers(xds.NewResolver()), of module github.com/tarn-go/tarn/rpc/xds", ErrTarget)
+		}
+	case "google-c2p":
+		if resolverOf(o.resolvers, scheme) == nil {
+			return fmt.Errorf("%w: scheme google-c2p is not supported", ErrTarget)
 		}
 	}
 	return nil
