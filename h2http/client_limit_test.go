@@ -155,3 +155,45 @@ func TestMaxConnsPerHost(t *testing.T) {
 		})
 	}
 }
+
+// TestDialledConnectionIsKept: a request finds no stream free and has a connection made. It is kept although a stream has become free
+// meanwhile, so that the next requests, as many at a time, have no further one made.
+func TestDialledConnectionIsKept(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		entered, leave := make(chan bool), make(chan bool)
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			entered <- true
+			<-leave
+		}), func(srv *http.Server) {
+			srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1}
+		})
+		var conns openConns
+		dialling, dial := make(chan bool), make(chan bool)
+		setup := &clientSetup{dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if conns.dialled.Load() == 1 {
+				dialling <- true
+				<-dial
+			}
+			return conns.dial(ctx, network, addr)
+		}}
+		setup.tr.MaxConnsPerHost = 2
+		rt := s.make(t, setup)
+		var first, others sync.WaitGroup
+		first.Go(func() { mustGet(t, rt, o.url) })
+		<-entered
+		others.Go(func() { mustGet(t, rt, o.url) })
+		<-dialling
+		leave <- true
+		first.Wait() // a stream is free
+		dial <- true
+		<-entered
+		others.Go(func() { mustGet(t, rt, o.url) })
+		<-entered
+		leave <- true
+		leave <- true
+		others.Wait()
+		if n := conns.dialled.Load(); n != 2 {
+			t.Errorf("%d connections were made for two requests at a time", n)
+		}
+	})
+}

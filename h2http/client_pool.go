@@ -191,7 +191,14 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 		g.mu.Lock()
 	}
 	defer g.mu.Unlock()
-	c := g.usable()
+	// A connection that a request was refused for is kept although a stream is free now: else that request and the next ones would have
+	// others made, again and again.
+	wanted := g.full && (p.maxConns == 0 || len(g.conns) < p.maxConns)
+	g.full = false
+	var c *clientConn
+	if !wanted {
+		c = g.usable()
+	}
 	if c == nil {
 		c = g.waitsFor()
 	}
@@ -240,6 +247,7 @@ type group struct {
 	conns []*clientConn
 	dial  *dial // that requests wait for; nil: none
 	dials int   // that have not returned: dial, and those that a request has given up
+	full  bool  // a request was refused since the last connection was adopted: none had a stream free
 }
 
 // dial is a connection being made, for which the requests that need it wait.
@@ -343,6 +351,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			continue
 		}
 		if mode == notDialing || g.pool.dial == nil {
+			g.full = len(g.conns) > 0
 			g.checkEmpty()
 			g.mu.Unlock()
 			return nil, false, noConnError{}

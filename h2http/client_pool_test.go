@@ -533,18 +533,18 @@ func TestServerThatRecovers(t *testing.T) {
 					}
 				})
 				rt := s.make(t, new(clientSetup))
-				fails := func() bool {
+				post := func() error {
 					req, _ := http.NewRequest("POST", url, strings.NewReader("x"))
 					resp, err := rt.RoundTrip(req)
 					if err == nil {
 						resp.Body.Close()
 					}
-					return err != nil
+					return err
 				}
 				var down sync.WaitGroup
 				for range requests {
 					down.Go(func() {
-						if !fails() {
+						if post() == nil {
 							t.Error("a request has not failed")
 						}
 					})
@@ -556,8 +556,8 @@ func TestServerThatRecovers(t *testing.T) {
 				up.Store(true)
 				kept := min(requests-1, http.DefaultMaxIdleConnsPerHost)
 				for i := range kept + 3 {
-					if fails() && i >= kept {
-						t.Errorf("request %d fails after the server has recovered", i)
+					if err := post(); err != nil && i >= kept {
+						t.Errorf("request %d fails after the server has recovered: %v", i, err)
 					}
 				}
 			})
