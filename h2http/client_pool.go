@@ -269,16 +269,21 @@ func (g *group) usable() *clientConn {
 
 // waitsFor returns the connection that requests wait for while none is usable; nil: another may be made. g.mu is held.
 func (g *group) waitsFor() *clientConn {
-	g.endSpent()
+	g.dropSpent()
 	if g.mayDial() {
 		return nil
 	}
 	return g.waitable()
 }
 
-// endSpent ends the connections that their server has finished with: it permits no stream any more, and none is open. g.mu is held.
-func (g *group) endSpent() {
+// dropSpent takes the connections out of the group that serve no further request: those that have failed, which would otherwise be
+// waited for until they have been torn down, and those whose server permits no stream any more and has answered all, which it ends.
+// g.mu is held.
+func (g *group) dropSpent() {
 	g.conns = slices.DeleteFunc(g.conns, func(c *clientConn) bool {
+		if c.h2.Unusable() != nil {
+			return true
+		}
 		spent := c.permitted.Load() && c.h2.StreamLimit() == 0 && c.h2.Streams() == 0
 		if spent {
 			c.shutdown()
