@@ -2,12 +2,15 @@ package smb
 
 import (
 	"context"
+	"crypto/fips140"
 	"errors"
+	"fmt"
 
 	"github.com/tarn-go/tarn/smb/internal/ntlm"
 )
 
-// NTLM logs in with NTLMv2 (MS-NLMP). The zero NTLM is the anonymous user. LM and NTLMv1 are never used.
+// NTLM logs in with NTLMv2 (MS-NLMP). The zero NTLM is the anonymous user. LM and NTLMv1 are never used. NTLM is made of MD4,
+// MD5 and RC4: a program that enforces FIPS 140-3 (GODEBUG=fips140=only) gets an error that matches errors.ErrUnsupported.
 type NTLM struct {
 	User     string // "" is anonymous
 	Password string
@@ -22,6 +25,9 @@ type NTLM struct {
 
 // Start implements [Initiator].
 func (n NTLM) Start(_ context.Context, host string) (SecurityContext, error) {
+	if fips140.Enforced() {
+		return nil, fmt.Errorf("smb: NTLM needs MD4, MD5 and RC4, which FIPS 140-3 does not approve; use Kerberos: %w", errors.ErrUnsupported)
+	}
 	if n.Hash != nil && len(n.Hash) != 16 {
 		return nil, errors.New("smb: NTLM.Hash is not 16 bytes long")
 	}
