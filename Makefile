@@ -44,8 +44,8 @@ test: ## ten minutes: format, go.mod, vet, the ports, unit tests of every module
 	@./ci/each.sh fmt tidy vet ports units
 
 .PHONY: checks
-checks: ## linters, the analyser, the other release of Go, 32 bits, no unsafe, vet for the ports, the private modules' go.mod
-	@./ci/each.sh lint ownership releases tags vet-ports tidy-private
+checks: ## linters, the analyser, the other release of Go, 32 bits, no unsafe, FIPS, vet for the ports, the private modules' go.mod
+	@./ci/each.sh lint ownership releases tags fips vet-ports tidy-private
 
 .PHONY: long
 long: ## hours: the long forms of soaks and other people's suites, every network, fuzzing, whole conversations
@@ -123,6 +123,11 @@ tags: gotestsum ## the core without unsafe; the core, and what decodes a peer's 
 	@GOWORK=off $(GOTEST) -tags=tarn_safe -short $(CORE)
 	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short $(CORE) $(NARROW)
 	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short ./internal/message ./internal/jsonpb
+
+.PHONY: fips
+fips: gotestsum ## TLS of HTTP/2 and gRPC, and SMB's refusal of NTLM, in a program that enforces FIPS 140-3
+	@GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS|UnderFIPS' ./h2 ./h2http ./smb
+	@cd rpc && GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS' .
 
 # A cell is a package on a network of internal/faultnet, which TARN_NET names.
 NETWORKS  ?= tcp tls wrapped memory pipe trickle jitter
