@@ -23,6 +23,10 @@ type connections struct {
 	slots []*slot
 	uses  int // operations that hold a slot
 	timer *time.Timer
+
+	// closing ends with close, and with it what is under way to make a session. Then there is another.
+	closing context.Context
+	end     context.CancelFunc
 }
 
 // slot has one session, or none.
@@ -37,6 +41,7 @@ type slot struct {
 
 func newConnections(d *smb.Dialer, addr string, limit int, idle time.Duration) *connections {
 	c := &connections{dialer: d, addr: addr, idle: idle}
+	c.closing, c.end = context.WithCancel(context.Background())
 	for range max(limit, 1) {
 		c.slots = append(c.slots, &slot{busy: make(chan struct{}, 1)})
 	}
@@ -45,8 +50,9 @@ func newConnections(d *smb.Dialer, addr string, limit int, idle time.Duration) *
 
 // lease is the use of a session by one operation, until release.
 type lease struct {
-	from *connections
-	slot *slot
+	from    *connections
+	slot    *slot
+	closing context.Context // of connections when the lease began
 	*smb.Session
 	share *smb.Share // with the operation's context; nil where no share was asked for
 	waits bool       // see wait
@@ -58,7 +64,7 @@ type lease struct {
 // Where another session cannot be made, one that exists is used: it waits for a server that is started again, and the server may refuse
 // more connections.
 func (c *connections) get(ctx context.Context, share string) (*lease, error) {
-	l := &lease{from: c, slot: c.take()}
+	l := c.take()
 	err := l.prepare(ctx, share)
 	if err != nil && l.Session == nil && ctx.Err() == nil && l.moveToLive() {
 		err = l.prepare(ctx, share)
@@ -99,8 +105,9 @@ func (l *lease) wait() {
 	l.slot.uses--
 }
 
-// take returns the slot with the fewest uses, the first of them, so that a session in no use comes before one that has to be made.
-func (c *connections) take() *slot {
+// take returns a lease of the slot with the fewest uses, the first of them, so that a session in no use comes before one that has to
+// be made.
+func (c *connections) take() *lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.timer != nil {
@@ -109,40 +116,51 @@ func (c *connections) take() *slot {
 	s := slices.MinFunc(c.slots, func(a, b *slot) int { return a.uses - b.uses })
 	s.uses++
 	c.uses++
-	return s
+	return &lease{from: c, slot: s, closing: c.closing}
 }
 
-// prepare makes the session and the mount where there are none.
+// prepare makes the session and the mount where there are none. It ends with ctx, or with ErrClosed when the connections are closed.
 func (l *lease) prepare(ctx context.Context, share string) error {
+	making, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.closing, cancel)()
+	mounted, err := l.make(making, share)
+	if err != nil && ctx.Err() == nil && l.closing.Err() != nil {
+		return smb.ErrClosed
+	}
+	if mounted != nil {
+		l.share = mounted.WithContext(ctx)
+	}
+	return err
+}
+
+func (l *lease) make(ctx context.Context, share string) (mounted *smb.Share, err error) {
 	s := l.slot
 	select {
 	case s.busy <- struct{}{}:
 		defer func() { <-s.busy }()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if s.session == nil {
 		session, err := l.from.dialer.Dial(ctx, l.from.addr)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.session, s.shares = session, map[string]*smb.Share{}
 		s.live.Store(true)
 	}
 	l.Session = s.session
 	if share == "" {
-		return nil
+		return nil, nil
 	}
-	mounted := s.shares[share]
-	if mounted == nil {
-		var err error
+	if mounted = s.shares[share]; mounted == nil {
 		if mounted, err = s.session.Mount(ctx, share); err != nil {
-			return err
+			return nil, err
 		}
 		s.shares[share] = mounted
 	}
-	l.share = mounted.WithContext(ctx)
-	return nil
+	return mounted, nil
 }
 
 // release ends the lease; a second call does nothing. A session that cannot be used again is closed: package smb connects it again by
@@ -151,7 +169,7 @@ func (l *lease) release(err error) { l.ended.Do(func() { l.end(err) }) }
 
 func (l *lease) end(err error) {
 	if errors.Is(err, smb.ErrShareLost) || errors.Is(err, smb.ErrClosed) || errors.Is(err, smb.ErrLogin) {
-		l.slot.close(l.Session)
+		l.slot.closeIf(l.Session)
 	}
 	c := l.from
 	c.mu.Lock()
@@ -164,11 +182,18 @@ func (l *lease) end(err error) {
 	}
 }
 
-// close closes the slot's session if it is still that one.
-func (s *slot) close(session *smb.Session) {
+// closeIf closes the slot's session if it is still that one.
+func (s *slot) closeIf(session *smb.Session) {
 	s.busy <- struct{}{}
 	defer func() { <-s.busy }()
-	if s.session == nil || s.session != session {
+	if s.session == session {
+		s.close()
+	}
+}
+
+// close closes the session, if there is one. The caller is the one who has put a value into busy.
+func (s *slot) close() {
+	if s.session == nil {
 		return
 	}
 	s.session.Close() // its operations fail; what the server has is released with the connection
@@ -176,30 +201,32 @@ func (s *slot) close(session *smb.Session) {
 	s.live.Store(false)
 }
 
-// closeIdle closes the sessions unless one is in use.
+// closeIdle closes the sessions unless one is in use. Then none is being made either, so that it waits for nothing.
 func (c *connections) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.uses == 0 {
-		c.closeLocked()
+		c.closeAll()
 	}
 }
 
-// close closes all sessions. Operations that use them fail.
+// close closes all sessions, and ends what makes one. Operations that use them fail.
 func (c *connections) close() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	c.closeLocked()
+	end := c.end
+	c.closing, c.end = context.WithCancel(context.Background())
+	c.mu.Unlock()
+	end()
+	c.closeAll()
 }
 
-func (c *connections) closeLocked() {
+func (c *connections) closeAll() {
 	for _, s := range c.slots {
 		s.busy <- struct{}{}
-		session := s.session
+		s.close()
 		<-s.busy
-		s.close(session)
 	}
 }

@@ -275,7 +275,7 @@ func (f *Fs) Mkdir(ctx context.Context, dir string) error {
 		if name == "." {
 			return nil
 		}
-		return share.MkdirAll(name, 0o777)
+		return makeDirs(share, name)
 	})
 }
 
@@ -291,7 +291,7 @@ func (f *Fs) Rmdir(ctx context.Context, dir string) error {
 		if !info.IsDir() {
 			return fs.ErrorIsFile
 		}
-		return share.Remove(name)
+		return remove(share, name)
 	})
 	return missing(err, fs.ErrorDirNotFound)
 }
@@ -309,7 +309,7 @@ func (f *Fs) Purge(ctx context.Context, dir string) error {
 		if !info.IsDir() {
 			return fs.ErrorIsFile
 		}
-		return share.RemoveAll(name)
+		return removeAll(share, name)
 	})
 	return missing(err, fs.ErrorDirNotFound)
 }
@@ -318,7 +318,7 @@ func (f *Fs) Purge(ctx context.Context, dir string) error {
 func withParents(share *smb.Share, name string, do func() error) error {
 	err := do()
 	if dir := path.Dir(name); errors.Is(err, iofs.ErrNotExist) && dir != "." {
-		if err := share.MkdirAll(dir, 0o777); err != nil {
+		if err := makeDirs(share, dir); err != nil {
 			return err
 		}
 		return do()
@@ -326,20 +326,20 @@ func withParents(share *smb.Share, name string, do func() error) error {
 	return err
 }
 
-// sameShare returns the path in its share of an object that is on the share of remote too; false if it is not.
-func (f *Fs) sameShare(src fs.Object, remote string) (string, bool) {
+// sameShare returns an object that is on the share of remote too, and its path in that share; false if it is not.
+func (f *Fs) sameShare(src fs.Object, remote string) (*Object, string, bool) {
 	o, ok := src.(*Object)
 	if !ok {
-		return "", false
+		return nil, "", false
 	}
 	from, name := o.fs.split(o.remote)
 	to, _ := f.split(remote)
-	return o.fs.onServer(name), from == to && o.fs.conns.addr == f.conns.addr
+	return o, o.fs.onServer(name), from == to && o.fs.conns.addr == f.conns.addr
 }
 
 // Copy has the server copy a file, without its data passing through the client.
 func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
-	from, ok := f.sameShare(src, remote)
+	_, from, ok := f.sameShare(src, remote)
 	if !ok {
 		return nil, fs.ErrorCantCopy
 	}
@@ -364,7 +364,7 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 
 // Move renames a file, and replaces one that has the name.
 func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
-	from, ok := f.sameShare(src, remote)
+	o, from, ok := f.sameShare(src, remote)
 	if !ok {
 		return nil, fs.ErrorCantMove
 	}
@@ -377,7 +377,8 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 			return err
 		}
-		if err := withParents(share, name, func() error { return share.Rename(from, name) }); err != nil {
+		move := func() error { return share.Rename(from, name) }
+		if err := withParents(share, name, func() error { return rename(share, o.info, from, name, move) }); err != nil {
 			return err
 		}
 		if t.modified.Equal(src.ModTime(ctx)) && t.accessed.IsZero() {
@@ -409,7 +410,13 @@ func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string
 		if _, err := share.Lstat(name); err == nil {
 			return fs.ErrorDirExists // also where it is the source itself, which servers rename to its own name
 		}
-		return withParents(share, name, func() error { return share.RenameNoReplace(other.onServer(from), name) })
+		from := other.onServer(from)
+		before, err := share.Lstat(from)
+		if err != nil {
+			return err
+		}
+		move := func() error { return share.RenameNoReplace(from, name) }
+		return withParents(share, name, func() error { return rename(share, before, from, name, move) })
 	})
 	if errors.Is(err, iofs.ErrExist) {
 		return fs.ErrorDirExists

@@ -2,6 +2,7 @@ package rclone
 
 import (
 	"context"
+	"errors"
 	"path"
 	"time"
 
@@ -38,8 +39,8 @@ func (f *Fs) ChangeNotify(ctx context.Context, notify func(string, fs.EntryType)
 	}()
 }
 
-// startWatching reports changes on a goroutine of its own until the returned function is called. After a failure, and where the
-// server has lost count, everything may have changed.
+// startWatching reports changes on a goroutine of its own until the returned function is called. After a failure everything may have
+// changed.
 func (f *Fs) startWatching(ctx context.Context, notify func(string, fs.EntryType)) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	w, err := f.openWatch(ctx)
@@ -64,9 +65,15 @@ func (f *Fs) startWatching(ctx context.Context, notify func(string, fs.EntryType
 	return stop
 }
 
+// watcher is a *smb.Watcher.
+type watcher interface {
+	Next(ctx context.Context) ([]smb.Event, error)
+	Close() error
+}
+
 // watch is a directory that the server watches, with the lease of its connection.
 type watch struct {
-	*smb.Watcher
+	watcher
 	fs    *Fs
 	dir   string
 	lease *lease
@@ -92,11 +99,15 @@ func (f *Fs) openWatch(ctx context.Context) (*watch, error) {
 	return &watch{w, f, dir, l}, nil
 }
 
-// report calls notify for each change until ctx ends or the watch fails, and closes the watch.
+// report calls notify for each change until ctx ends or the watch fails, and closes the watch. Where changes are not known, because
+// the server had too many or their names cannot be expressed, the root may have changed, and the watch continues.
 func (w *watch) report(ctx context.Context, notify func(string, fs.EntryType)) (err error) {
 	defer func() { w.close(err) }()
 	for {
 		events, err := w.Next(ctx)
+		if ctx.Err() != nil {
+			return err
+		}
 		for _, e := range events {
 			kind := fs.EntryObject
 			if info, err := w.lease.share.Lstat(path.Join(w.dir, e.Name)); err == nil && info.IsDir() {
@@ -104,13 +115,18 @@ func (w *watch) report(ctx context.Context, notify func(string, fs.EntryType)) (
 			}
 			notify(w.fs.opt.Enc.ToStandardPath(e.Name), kind)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, smb.ErrMissed), errors.Is(err, smb.ErrName):
+			fs.Debugf(w.fs, "watching: %v", err)
+			notify("", fs.EntryDirectory)
+		default:
 			return err
 		}
 	}
 }
 
 func (w *watch) close(err error) {
-	w.Watcher.Close()
+	w.watcher.Close()
 	w.lease.release(err)
 }

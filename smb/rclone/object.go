@@ -55,7 +55,7 @@ func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 }
 
 func (o *Object) Remove(ctx context.Context) error {
-	err := o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error { return share.Remove(name) })
+	err := o.fs.use(ctx, o.remote, fs.ErrorIsDir, remove)
 	return missing(err, fs.ErrorObjectNotFound)
 }
 

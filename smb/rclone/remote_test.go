@@ -212,7 +212,7 @@ func restart(t *testing.T, srv *rig.Server) {
 // TestSyncWithRestarts syncs there and back while the server ends and starts again.
 func TestSyncWithRestarts(t *testing.T) {
 	f, srv, dir := newRemote(t, nil)
-	ctx := accounting.WithStatsGroup(t.Context(), t.Name()) // without errors that other tests were counted for
+	ctx := accounting.WithStatsGroup(t.Context(), dir+srv.Addr) // without errors of other tests or other runs of this one, which are counted
 	source, back := t.TempDir(), t.TempDir()
 	const files = 300
 	for i := range files {

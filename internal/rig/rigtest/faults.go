@@ -104,7 +104,7 @@ func stalls(t *testing.T, srv *rig.Server, converse Conversation, flow func(*fau
 func mountThrough(t *testing.T, srv *rig.Server, limits smb.Limits) (*smb.Session, *smb.Share, *faultnet.Link) {
 	t.Helper()
 	pool := tarntest.NewPool(t) // checked after the relays have ended
-	l := faultnet.Listen(t, faultnet.TCP)
+	l := Relay(t, srv.Addr)
 	links := make(chan *faultnet.Link, 1)
 	l.Faults(func(link *faultnet.Link) {
 		select {
@@ -112,9 +112,6 @@ func mountThrough(t *testing.T, srv *rig.Server, limits smb.Limits) (*smb.Sessio
 		default:
 		}
 	})
-	relayed := make(chan struct{})
-	go func() { defer close(relayed); relay(l, srv.Addr) }()
-	t.Cleanup(func() { l.Close(); <-relayed })
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, AllowUnsigned: true, Pool: pool, DialFunc: l.Dial, Limits: limits}
 	s, err := d.Dial(t.Context(), srv.Addr)
 	if err != nil {
@@ -126,6 +123,15 @@ func mountThrough(t *testing.T, srv *rig.Server, limits smb.Limits) (*smb.Sessio
 		t.Fatal(err)
 	}
 	return s, share, <-links
+}
+
+// Relay returns a listener whose Dial connects with the server at addr, through links that can be disturbed, until the test ends.
+func Relay(t testing.TB, addr string) *faultnet.Listener {
+	l := faultnet.Listen(t, faultnet.TCP)
+	relayed := make(chan struct{})
+	go func() { defer close(relayed); relay(l, addr) }()
+	t.Cleanup(func() { l.Close(); <-relayed })
+	return l
 }
 
 // relay connects what l accepts with the server at addr, until l is closed and every connection has ended.
