@@ -181,5 +181,5 @@ func (c *Conn) Windows() (local, remote int64) {
 func (c *Conn) CanOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.side == client && c.life == alive && c.err == nil && c.opened+len(c.send.openers) < c.send.maxStreams && c.pings.doubtful < mostDoubtful
+	return c.side == client && c.openable() == nil && c.opened+len(c.send.openers) < c.send.maxStreams && c.pings.doubtful < mostDoubtful
 }

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -173,4 +174,18 @@ func TestNoWaitWhileMuchIsQueued(t *testing.T) {
 	wantLimit(waiting)
 	send()
 	pingPong(r, c)
+}
+
+// TestStreamNumbersUsedUp: after the last one a client's connection opens no stream, and CanOpen says so.
+func TestStreamNumbersUsedUp(t *testing.T) {
+	_, c, _ := rawClient(t, Config{})
+	c.mu.Lock()
+	c.nextID = maxStreamID
+	c.mu.Unlock()
+	if err := openable(c); err != nil || c.CanOpen() || !errors.Is(c.Unusable(), ErrNoStreamIDs) {
+		t.Errorf("the last number: %v; afterwards CanOpen is %v, Unusable %v", err, c.CanOpen(), c.Unusable())
+	}
+	if err := openable(c); !errors.Is(err, ErrNoStreamIDs) {
+		t.Errorf("one more: %v", err)
+	}
 }

@@ -277,11 +277,14 @@ func (g *group) waitsFor() *clientConn {
 }
 
 // dropSpent takes the connections out of the group that serve no further request: those that have failed, which would otherwise be
-// waited for until they have been torn down, and those whose server permits no stream any more and has answered all, which it ends.
+// waited for until they have been torn down, those that have used up their streams' numbers, and those whose server permits no stream any more and has answered all, which it ends.
 // g.mu is held.
 func (g *group) dropSpent() {
 	g.conns = slices.DeleteFunc(g.conns, func(c *clientConn) bool {
-		if c.h2.Unusable() != nil {
+		if err := c.h2.Unusable(); err != nil {
+			if errors.Is(err, h2.ErrNoStreamIDs) { // it has not failed: it ends after its last response
+				c.shutdown()
+			}
 			return true
 		}
 		spent := c.permitted.Load() && c.h2.StreamLimit() == 0 && c.h2.Streams() == 0
