@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"math"
 	"net"
 	"time"
 
@@ -31,8 +32,18 @@ const (
 	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near and fast. Otherwise it
 	// holds megabytes, which a small call, a PING or a WINDOW_UPDATE waits for, whatever the order of frames here.
 	unsentLimit = 128 << 10
+	// minBlocked is the least that blockedLimit and unsentLimit become where the peer is slow. A PING waits for about four times
+	// as much: half a second at 1 Mbit/s.
+	minBlocked = 16 << 10
 	// slowBatch is how long the sending of a batch takes from which on the peer is slow, however near: below 6 MB/s.
 	slowBatch = 20 * time.Millisecond
+	// blockedTime is for how long the bytes that wait here, and in the system, are sent to a slow peer.
+	blockedTime = 100 * time.Millisecond
+	// fastBatch is how long the sending of a batch of unsentLimit bytes takes at most where the system may hold any number: from
+	// 130 MB/s on each wait for a socket costs the peer time.
+	fastBatch = time.Millisecond
+	// fastAfter is how many bytes must have been sent before: the buffers of both systems take the first ones quickly.
+	fastAfter = 2 << 20
 )
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
@@ -50,15 +61,18 @@ type sender struct {
 	spare *wire.Batch  // the other batch: empty, or nil while it is under way
 	state writing
 
-	limited bool // unsentLimit is in force
+	unsent  int32  // how many bytes the system may hold that it has not sent; 0: not decided
+	blocked int32  // blockedLimit, or less for a slow peer
+	sent    uint32 // bytes, counted up to fastAfter
+	slow    bool   // a batch has taken slowBatch: unsent stays limited
 
-	unsent *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
+	begin  *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
 	run    func()      // Conn.writer, bound once
 	parked bool        // a writer goroutine waits for more to send
 	wake   chan bool   // true: it goes on; false: it ends
 
 	ready           *scheduler
-	fillTo          int      // bytes of a batch before DATA waits: batchLimit or blockedLimit
+	fillTo          int      // bytes of a batch before DATA waits: batchLimit or blocked
 	signals         signals  // what the peer has said about priorities
 	window          int64    // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
 	conn            int64    // what the connection may send
@@ -89,7 +103,7 @@ func (s *sender) init() {
 	s.window, s.conn = initialWindow, initialWindow
 	s.maxFrame = minMaxFrame
 	s.maxStreams = assumedStreams
-	s.fillTo = batchLimit
+	s.fillTo, s.blocked = batchLimit, blockedLimit
 }
 
 // kick makes what is queued be sent. It does not wait. c.mu is held, but not throughout:
@@ -142,7 +156,7 @@ func (c *Conn) transmit() {
 		outcome, err := s.w.TrySend(b)
 		c.mu.Lock()
 		if outcome == wire.Unsent {
-			s.unsent = b
+			s.begin = b
 			c.startWriter()
 			return
 		}
@@ -160,7 +174,7 @@ func callerSends(batches, bytes int) bool {
 // startWriter has a writer goroutine send what waits. c.mu is held.
 func (c *Conn) startWriter() {
 	s := &c.send
-	s.fillTo = blockedLimit
+	s.fillTo = int(s.blocked)
 	if s.parked {
 		s.parked = false
 		s.wake <- true
@@ -175,22 +189,20 @@ func (c *Conn) writer() {
 	defer c.mu.Unlock()
 	s := &c.send
 	for {
-		b := s.unsent
-		s.unsent = nil
+		b := s.begin
+		s.begin = nil
 		if b == nil {
 			c.letOthersQueue()
 			b = c.nextBatch()
 		}
 		for ; b != nil; b = c.nextBatch() {
-			w := s.w
+			w, n := s.w, b.Len()
 			c.mu.Unlock()
 			begun := time.Now()
 			err := w.Send(b)
 			took := time.Since(begun)
 			c.mu.Lock()
-			if took >= slowBatch {
-				c.limitUnsent()
-			}
+			c.pace(n, took)
 			c.batchDone(b, err)
 		}
 		c.stopWriting()
@@ -200,11 +212,58 @@ func (c *Conn) writer() {
 	}
 }
 
-// limitUnsent has the system hold little that it has not sent, from now on. c.mu is held.
-func (c *Conn) limitUnsent() {
-	if !c.send.limited {
-		c.send.limited = true
-		wire.LimitUnsent(c.nc, unsentLimit)
+// pace adapts what may wait here, and in the system, to the time that the writer goroutine took to send n bytes. c.mu is held.
+func (c *Conn) pace(n int, took time.Duration) {
+	s := &c.send
+	blocked, unsent := pacing(s.blocked, s.unsent, n, took)
+	if s.blocked != blocked {
+		s.blocked, s.fillTo = blocked, int(blocked)
+	}
+	s.slow = s.slow || took >= slowBatch
+	if unsent == unlimited && (s.slow || s.sent < fastAfter || !c.recv.near()) {
+		return
+	}
+	c.limitUnsent(unsent)
+}
+
+// unlimited is sender.unsent of a peer that is near and fast.
+const unlimited = math.MaxInt32
+
+// pacing returns what sender.blocked and sender.unsent become when n bytes have taken that long to send. Both are powers of two, so that
+// they change seldom.
+func pacing(blocked, unsent int32, n int, took time.Duration) (newBlocked, newUnsent int32) {
+	switch {
+	case took >= slowBatch:
+		fits := int64(n) * int64(blockedTime) / int64(took)
+		for blocked = blockedLimit; blocked > minBlocked && int64(blocked) > fits; blocked /= 2 {
+		}
+		return blocked, min(blocked, unsentLimit)
+	case unsent == unlimited:
+	case blocked < blockedLimit && n >= int(blocked)/2:
+		return 2 * blocked, min(2*blocked, unsentLimit)
+	case took < fastBatch && n >= unsentLimit/2:
+		return blocked, unlimited
+	}
+	return blocked, unsent
+}
+
+// limitUnsent has the system hold at most n bytes that it has not sent. c.mu is held.
+func (c *Conn) limitUnsent(n int32) {
+	if c.send.unsent != n {
+		c.send.unsent = n
+		wire.LimitUnsent(c.nc, int(n))
+	}
+}
+
+// countSent has the system hold little unsent once the connection has sent as much as that: until a batch has been sent quickly, the peer may
+// be slow. Connections that send less make no system call for it. c.mu is held.
+func (c *Conn) countSent(n int) {
+	s := &c.send
+	if s.sent >= fastAfter {
+		return
+	}
+	if s.sent += uint32(n); s.sent >= unsentLimit && s.unsent == 0 {
+		c.limitUnsent(unsentLimit)
 	}
 }
 
@@ -258,6 +317,7 @@ func (c *Conn) nextBatch() *wire.Batch {
 	}
 	b := s.out
 	s.out, s.spare = s.spare, nil
+	c.countSent(b.Len())
 	c.limiter.replies = 0
 	c.wakeOpeners() // there is room again
 	return b

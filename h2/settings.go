@@ -54,7 +54,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 			c.recv.rtt = rtt
 		}
 		if c.recv.timed == 1 && !c.recv.near() { // a near peer empties the socket soon, and each write costs it time
-			c.limitUnsent()
+			c.limitUnsent(unsentLimit)
 		}
 		return false, nil
 	}

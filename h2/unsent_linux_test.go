@@ -70,7 +70,7 @@ func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
 	p.sh.serve = func(s *Stream, _ *call) {
 		defer close(done)
 		p.s.mu.Lock()
-		p.s.send.limited = false // as of a peer whose round trip was short
+		p.s.send.unsent = unlimited // as of a peer that was near and fast
 		p.s.mu.Unlock()
 		s.Post(&Out{Block: testResponse})
 		l.Stall()
@@ -88,10 +88,22 @@ func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if within(t, "the response", done) {
-		if n := limitOf(t, p.s); n != unsentLimit {
-			t.Errorf("the limit is %d bytes, not %d", n, unsentLimit)
+		if n := limitOf(t, p.s); n > unsentLimit {
+			t.Errorf("the limit is %d bytes, above %d", n, unsentLimit)
 		}
 	}
 	l.Break(faultnet.RST)
 	s.Release()
+}
+
+// TestUnsentIsLimitedFromTheBeginning: a peer that is near may be slow, and the system would take megabytes for it before that shows.
+func TestUnsentIsLimitedFromTheBeginning(t *testing.T) {
+	p := newPair(t, tcpWiring, big, big)
+	p.sh.serve = func(s *Stream, _ *call) {
+		s.Write(context.Background(), &Out{Block: testResponse, Data: p.pool.Get(2 * unsentLimit), Ending: End})
+	}
+	p.do(t, nil)
+	if n := limitOf(t, p.s); n < minBlocked || n > unsentLimit {
+		t.Errorf("the limit is %d bytes, not %d to %d", n, minBlocked, unsentLimit)
+	}
 }
