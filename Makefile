@@ -137,6 +137,11 @@ networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network o
 	@status=0; for n in $(NETWORKS); do for p in $(NETWORKED); do echo "network $$n: $$p"; \
 	(cd $$p && TARN_NET=$$n GOWORK=off $(GOTEST) -short .) || status=1; done; done; exit $$status
 
+.PHONY: site
+site: ## the documentation as a site, in bin/site; needs python3 with venv, and installs mkdocs-material in bin/site-env
+	@[ -x $(BIN)/site-env/bin/mkdocs ] || { python3 -m venv $(BIN)/site-env && $(BIN)/site-env/bin/pip install -q -r ci/site/requirements.txt; }
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/site-env/bin/mkdocs build --strict -q -f ci/site/mkdocs.yml && echo "$(BIN)/site/index.html"
+
 .PHONY: bench
 bench: ## benchmarks beside peers, a quarter of an hour; prints Markdown
 	./bench/run.sh

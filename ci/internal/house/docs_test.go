@@ -314,3 +314,16 @@ func TestReadmeProgram(t *testing.T) {
 		t.Error("the README's first program is not that of examples/page")
 	}
 }
+
+// TestSiteHasEveryPage: the site's navigation names every page of docs.
+func TestSiteHasEveryPage(t *testing.T) {
+	nav, err := os.ReadFile("ci/site/mkdocs.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range pages(t) {
+		if page, ok := strings.CutPrefix(path, "docs/"); ok && !strings.Contains(string(nav), " "+page+"\n") {
+			t.Errorf("ci/site/mkdocs.yml does not name %s", path)
+		}
+	}
+}
