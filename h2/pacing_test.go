@@ -104,7 +104,7 @@ func TestPingOfASlowPeer(t *testing.T) {
 						}
 						if sent.IsZero() && time.Since(begun) > 10*time.Second {
 							sent = time.Now()
-							go r.fr.WritePing(false, [8]byte{})
+							go http2.NewFramer(a, nil).WritePing(false, [8]byte{})
 						}
 					}
 				})

@@ -184,7 +184,7 @@ func TestShutdownLetsASlowClientRead(t *testing.T) {
 						case *http2.DataFrame:
 							got += len(f.Data())
 						case *http2.PingFrame:
-							go r.fr.WritePing(true, f.Data)
+							go http2.NewFramer(a, nil).WritePing(true, f.Data)
 						}
 						ended = ended || f.Header().Flags.Has(http2.FlagHeadersEndStream) && f.Header().Type == http2.FrameHeaders
 					}
