@@ -39,6 +39,8 @@ type attempt struct {
 	sent           bool           // the request's HEADERS were queued, although opening the stream failed
 	seen           progress       // how far the server got, when status is not the server's
 
+	reuse reuse // of an attempt of a unary call that has ended; the caller's side's
+
 	// writing and ended are set in opposite order by two goroutines: the one that writes and the one that
 	// receives the server's end. So at least one of them sees the other's.
 	writing atomic.Bool // a Write or Open may wait for the server's window
@@ -69,8 +71,15 @@ func (p *attempts) put(a *attempt) {
 	a.status, a.seen, a.sent = nil, maybeProcessed, false
 	a.writing, a.ended = atomic.Bool{}, atomic.Bool{} // not stored atomically: no other goroutine uses them any more
 	a.mu.Unlock()
-	a.conn, a.replies, a.st = nil, nil, nil
+	a.conn, a.replies, a.st, a.reuse = nil, nil, nil, discard
 	p.pool.Put(a)
+}
+
+// recycle implements tried.
+func (a *attempt) recycle(cc *ClientConn) {
+	if a.reuse == reusable {
+		cc.attempts.put(a)
+	}
 }
 
 // wakeUps keeps the channels on which streaming calls wait. They stay with their client: a channel that was made in a bubble of

@@ -46,6 +46,9 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts cal
 	cc.idle.calls.Add(1)
 	c.entity.Begin()
 	c.seen = cc.opts.observe.begin(method, resolving)
+	if cc.web != nil && cc.web.closed.Err() != nil {
+		return ErrClientConnClosing
+	}
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
@@ -313,8 +316,8 @@ func (c *call) await(v verdict, err error) (bool, error) {
 	return false, status.FromContextError(c.ctx.Err()).Err()
 }
 
-// report ends the call, and calls the options that asked for its end.
-func (c *call) report(a *attempt, err error) {
+// report ends the call, and calls the options that asked for its end. t is the last attempt; nil: there was none.
+func (c *call) report(t outcome, err error) {
 	if !c.selected.reports() {
 		if c.cancel != nil {
 			c.cancel()
@@ -323,12 +326,11 @@ func (c *call) report(a *attempt, err error) {
 	}
 	c.end(err)
 	// A call that has failed without an attempt may not have read its options.
-	if a != nil && !c.info.after { // info.after includes the client's default options
+	if t != nil && !c.info.after { // info.after includes the client's default options
 		return
 	}
-	var t outcome
-	if a != nil && a.reached() {
-		t = a
+	if t != nil && !t.reached() {
+		t = nil
 	}
 	c.opts.report(t, err)
 }

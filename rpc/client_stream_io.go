@@ -292,5 +292,9 @@ func (cs *clientStream) cleanUp() {
 		}
 	}
 	cs.attemptEnded(a, cs.result)
-	cs.report(a, cs.result)
+	var last outcome
+	if a != nil {
+		last = a
+	}
+	cs.report(last, cs.result)
 }

@@ -115,17 +115,17 @@ type hedge struct {
 
 var errNotCommitted = status.Error(codes.Canceled, "rpc: another attempt of the hedged call was answered")
 
-// hedged makes the attempts of a unary call with a hedging policy.
-func (c *call) hedged(req, reply any) error {
-	h := &hedgedCall{call: c, req: req, policy: *c.retry.hedging}
+// hedged makes the attempts of a unary call with a hedging policy. It takes a copy of the call, which then is on the heap: other calls are not.
+func (c call) hedged(req, reply any) error {
+	h := &hedgedCall{call: &c, req: req, policy: *c.retry.hedging}
 	h.policy.MaxAttempts = min(h.policy.MaxAttempts, max(1, c.retry.maxAttempts))
 	h.reports = make(chan *hedge, h.policy.MaxAttempts)
 	w, err := h.run(reply)
-	var a *attempt
+	var last outcome
 	if w != nil {
-		a = w.a
+		last = w.a
 	}
-	c.report(a, err)
+	c.report(last, err)
 	return err
 }
 

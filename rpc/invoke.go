@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/backoff"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
@@ -21,9 +22,6 @@ func (cc *ClientConn) Invoke(ctx context.Context, method string, req, reply any,
 }
 
 func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
-	if cc.web != nil {
-		return cc.web.invoke(ctx, method, req, reply, opts)
-	}
 	var c call
 	if err := c.init(cc, ctx, method, opts); err != nil {
 		opts.notSent(req)
@@ -47,43 +45,58 @@ func (c *call) unary(req, reply any) error {
 			c.end(errExited)
 		}
 	}()
-	cc := c.cc
 	for {
 		c.retry.count()
-		a := cc.attempts.get()
-		a.mode, a.limit = onlyOne, c.info.maxRecv
-		seen, reuse, err := c.tryUnary(a, req, reply)
+		t, seen, err := c.tryUnary(req, reply)
 		again := false
 		if err != nil {
-			again, err = c.again(a, err, seen)
+			again, err = c.again(t, err, seen)
 		}
 		if !again {
 			c.dropEncoded(req)
 			over = true
-			c.report(a, err)
+			c.report(t, err)
 		}
-		if reuse == reusable {
-			cc.attempts.put(a)
-		}
+		t.recycle(c.cc)
 		if !again {
 			return err
 		}
 	}
 }
 
+// tried is an attempt of a unary call that has ended: an *attempt or a *webExchange.
+type tried interface {
+	outcome
+	answered() bool         // no other attempt may follow
+	recycle(cc *ClientConn) // it is not used any more
+}
+
 // again decides on another attempt after one that failed with err, and waits for its time. If there is none, it returns the call's error.
-func (c *call) again(a *attempt, err error, seen progress) (bool, error) {
-	if c.ctx.Err() != nil {
+func (c *call) again(t tried, err error, seen progress) (bool, error) {
+	if c.ctx.Err() != nil || err == ErrClientConnClosing {
 		return false, err
+	}
+	if seen == unreached && c.info.waitForReady {
+		return c.awaitServer(err)
 	}
 	code := status.Code(err)
 	if seen == maybeProcessed && !c.retry.matters() {
 		return false, err
 	}
-	if a.answered() {
+	if t.answered() {
 		return false, err
 	}
-	return c.await(c.retry.judge(code, seen, a.trailerMD()), err)
+	return c.await(c.retry.judge(code, seen, t.trailerMD()), err)
+}
+
+// awaitServer waits for the time of another attempt to connect. err is the last one's.
+func (c *call) awaitServer(err error) (bool, error) {
+	c.retry.unreached++
+	if c.wait(backoff.Delay(c.cc.opts.connect.Backoff, int(c.retry.unreached))) {
+		c.retry.attempts-- // the policy counts those that have reached a server
+		return true, nil
+	}
+	return false, waited(c.ctx, err)
 }
 
 // reuse says whether an attempt may be used for another call.
@@ -94,14 +107,23 @@ const (
 	reusable              // it was not used, or its stream ended on both sides
 )
 
-// tryUnary makes one attempt of a unary call.
-func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
-	seen, r, err := c.openUnary(a, req)
-	if err != nil {
-		return seen, r, err
+// tryUnary makes one attempt of a unary call, over the client's carrier.
+func (c *call) tryUnary(req, reply any) (tried, progress, error) {
+	if c.cc.web != nil {
+		own := *c // on the heap, as c is not
+		x := c.cc.web.exchange(&own, kindUnary)
+		seen, err := x.unary(req, reply)
+		return x, seen, err
 	}
-	r, err = c.finishUnary(a, reply)
-	return a.seen, r, err
+	a := c.cc.attempts.get()
+	a.mode, a.limit = onlyOne, c.info.maxRecv
+	seen, r, err := c.openUnary(a, req)
+	if err == nil {
+		r, err = c.finishUnary(a, reply)
+		seen = a.seen
+	}
+	a.reuse = r
+	return a, seen, err
 }
 
 // openUnary begins an attempt of a unary call and sends the request. On error the attempt has ended.

@@ -68,8 +68,9 @@ type retrying struct {
 	hedging     *HedgingPolicy // in place of policy; may be nil
 	throttle    *throttle
 	maxAttempts int
-	attempts    int // begun attempts, transparent ones not counted
-	backoffs    int // since the last push-back of the server
+	attempts    int   // begun attempts, transparent ones not counted
+	backoffs    int   // since the last push-back of the server
+	unreached   int32 // attempts without a connection, after which the call waits for the server
 	// notProcessedOnce: the one transparent attempt after "not processed" has been used.
 	notProcessedOnce bool
 	transparent      bool // the next attempt is transparent: it is not counted
@@ -176,4 +177,5 @@ const (
 	maybeProcessed progress = iota // it may have begun to process it
 	notSent                        // nothing was sent
 	notProcessed                   // it reported that it did nothing (GOAWAY, REFUSED_STREAM)
+	unreached                      // no connection could be made for it, and only waitForReady repeats it unless a policy does
 )

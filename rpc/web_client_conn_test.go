@@ -4,23 +4,30 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 )
@@ -152,7 +159,11 @@ func TestWebClientRetries(t *testing.T) {
 		n.Add(1)
 		return status.Error(codes.Unavailable, "not now")
 	}, unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		if n.Add(1)%3 != 0 {
+		previous := n.Add(1) - 1
+		if md, _ := metadata.FromIncomingContext(ctx); previous > 0 && !slices.Equal(md["grpc-previous-rpc-attempts"], []string{fmt.Sprint(previous)}) {
+			return nil, status.Errorf(codes.InvalidArgument, "grpc-previous-rpc-attempts of attempt %d is %q", previous, md["grpc-previous-rpc-attempts"])
+		}
+		if previous < 2 {
 			return nil, status.Error(codes.Unavailable, "not now")
 		}
 		return &pb.SimpleResponse{Payload: in.Payload}, nil
@@ -173,4 +184,71 @@ func TestWebClientRetries(t *testing.T) {
 			t.Errorf("%d attempts of a stream", n.Load())
 		}
 	}, rpc.WithRetryPolicy(rpc.RetryPolicy{MaxAttempts: 4, InitialBackoff: time.Millisecond, MaxBackoff: time.Millisecond, BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Unavailable}}))
+}
+
+// roundTrips is a round tripper that answers with its functions, in turns, and then with the next one.
+type roundTrips struct {
+	mu    sync.Mutex
+	first []func() error
+	next  http.RoundTripper
+	n     int
+}
+
+func (r *roundTrips) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	n := r.n
+	r.n++
+	r.mu.Unlock()
+	if n < len(r.first) {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, r.first[n]()
+	}
+	return r.next.RoundTrip(req)
+}
+
+// TestWebClientProgress: how far a failed request got decides on another attempt, as with gRPC. One that the server has refused unseen is
+// repeated once without a policy, and a call that waits for the server has not used up the attempts of its policy.
+func TestWebClientProgress(t *testing.T) {
+	refused := func() error { return &h2.StreamError{Code: h2.RefusedStream} }
+	away := func() error { return &h2.GoAwayError{} }
+	lost := func() error { return io.ErrUnexpectedEOF }
+	unreachable := func() error { return &net.OpError{Op: "dial", Err: errors.New("no route")} }
+	const policy = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.001s","maxBackoff":"0.001s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+	_, addr := startTarn(t, &testService{})
+	for _, c := range []struct {
+		name   string
+		first  []func() error
+		policy string
+		opts   []grpc.CallOption
+		code   codes.Code
+		n      int // requests
+	}{
+		{"refused", []func() error{refused}, "{}", nil, codes.OK, 2},
+		{"refused twice", []func() error{refused, refused}, "{}", nil, codes.Unavailable, 2},
+		{"going away", []func() error{away}, "{}", nil, codes.OK, 2},
+		{"lost", []func() error{lost}, "{}", nil, codes.Unavailable, 1},
+		{"lost, with a policy", []func() error{lost}, policy, nil, codes.OK, 2},
+		{"refused and lost, with a policy", []func() error{refused, lost}, policy, nil, codes.OK, 3},
+		{"unreachable", []func() error{unreachable}, "{}", nil, codes.Unavailable, 1},
+		{"unreachable and lost, with a policy", []func() error{unreachable, unreachable, unreachable, lost}, policy, []grpc.CallOption{grpc.WaitForReady(true)}, codes.OK, 5},
+	} {
+		for _, p := range []rpc.Protocol{rpc.Connect, rpc.GRPCWeb} {
+			t.Run(fmt.Sprint(c.name, "/", p), func(t *testing.T) {
+				rt := &roundTrips{first: c.first, next: http.DefaultTransport}
+				connect := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1, MaxDelay: time.Millisecond}}
+				cc, err := rpc.NewClient("http://"+addr, rpc.WithProtocol(p), rpc.WithRoundTripper(rt), rpc.WithDefaultServiceConfig(c.policy), rpc.WithConnectParams(connect))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer cc.Close()
+				_, err = pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}, c.opts...)
+				wantCode(t, err, c.code)
+				if rt.n != c.n {
+					t.Errorf("%d requests, want %d", rt.n, c.n)
+				}
+			})
+		}
+	}
 }

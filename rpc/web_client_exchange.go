@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,9 +35,9 @@ type webExchange struct {
 	call *call
 	in   dialect
 
-	conns     *webConns       // that make the request; nil: another round tripper does
-	unreached bool            // no connection could be made
-	upload    *requestMessage // the content of the request; nil: there is none, or it is not one message
+	conns  *webConns       // that make the request; nil: another round tripper does
+	seen   progress        // how far the server got, after a send without a response
+	upload *requestMessage // the content of the request; nil: there is none, or it is not one message
 
 	res            *http.Response // nil until there is one
 	body           webBody
@@ -136,6 +137,9 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	r.Header.Set("User-Agent", c.agentName())
 	// Compression is the protocol's, not the transport's.
 	r.Header.Set("Accept-Encoding", "identity")
+	if previous := c.retry.attempts - 1; previous > 0 {
+		r.Header.Set("Grpc-Previous-Rpc-Attempts", strconv.Itoa(previous))
+	}
 	x.in.request(c, r.Header)
 	x.out.made()
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
@@ -327,9 +331,11 @@ func (b *messageBody) Close() error {
 func (x *webExchange) notSent(err error) error {
 	var dial *dialError
 	var op *net.OpError
-	x.unreached = errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
-	if x.unreached {
+	if errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial" {
+		x.seen = unreached
 		x.begun.Store(false)
+	} else {
+		_, x.seen = resetStatus(err)
 	}
 	return x.failure(err)
 }

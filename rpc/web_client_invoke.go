@@ -1,71 +1,20 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"io"
 
-	"github.com/tarn-go/tarn/rpc/internal/backoff"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc/status"
 )
 
-// invoke makes a unary call in another protocol than gRPC.
-func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
-	if w.closed.Err() != nil {
-		opts.notSent(req)
-		opts.report(nil, ErrClientConnClosing)
-		return ErrClientConnClosing
-	}
-	var c call
-	if err := c.init(w.cc, ctx, method, opts); err != nil {
-		opts.notSent(req)
-		c.reportEnd(nil, err)
-		return err
-	}
-	for failures := 0; ; {
-		c.retry.count()
-		x := w.exchange(&c, kindUnary)
-		err := x.unary(req, reply)
-		again := false
-		if err != nil && w.closed.Err() == nil {
-			if again = x.mayWait(); again {
-				failures++
-				if again = c.wait(backoff.Delay(w.cc.opts.connect.Backoff, failures)); !again {
-					err = waited(c.ctx, err)
-				}
-			} else if c.ctx.Err() == nil && c.retry.matters() {
-				again, err = c.await(c.retry.judge(status.Code(err), maybeProcessed, x.trailer), err)
-			}
-		}
-		if !again {
-			c.reportEnd(x, err)
-			return err
-		}
-	}
-}
+// answered implements tried: the caller sees the header of a unary call after its end.
+func (x *webExchange) answered() bool { return false }
 
-// mayWait reports whether a call that could not connect waits for the server.
-func (x *webExchange) mayWait() bool {
-	return x.call.info.waitForReady && x.unreached && x.call.ctx.Err() == nil
-}
-
-// reportEnd is report for calls of a webClient.
-func (c *call) reportEnd(x *webExchange, err error) {
-	c.end(err)
-	// A call that has failed without an exchange may not have read its options.
-	if x != nil && !c.info.after {
-		return
-	}
-	var t outcome
-	if x != nil && x.reached() {
-		t = x
-	}
-	c.opts.report(t, err)
-}
+// recycle implements tried.
+func (x *webExchange) recycle(*ClientConn) {}
 
 // unary makes one attempt.
-func (x *webExchange) unary(req, reply any) (err error) {
+func (x *webExchange) unary(req, reply any) (seen progress, err error) {
 	c := x.call
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
@@ -75,13 +24,13 @@ func (x *webExchange) unary(req, reply any) (err error) {
 	defer cancel()
 	m, info, err := x.encode(req)
 	if err != nil {
-		return err
+		return maybeProcessed, err
 	}
 	body := &requestMessage{m: m}
 	defer func() { body.end(x.conns) }()
 	r, err := x.request(ctx)
 	if err != nil {
-		return err
+		return maybeProcessed, err
 	}
 	if !x.get(r, &body.m) {
 		x.upload = body
@@ -91,10 +40,10 @@ func (x *webExchange) unary(req, reply any) (err error) {
 		x.statsOnly(req, info)
 	}
 	if err := x.send(r); err != nil {
-		return err
+		return x.seen, err
 	}
 	defer x.release()
-	return x.reply(reply)
+	return maybeProcessed, x.reply(reply)
 }
 
 // reply reads the single message of a response, and its end.

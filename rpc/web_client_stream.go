@@ -43,14 +43,10 @@ var _ grpc.ClientStream = (*webClientStream)(nil)
 
 // newStream begins a streaming call in another protocol than gRPC.
 func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts callOptions) (grpc.ClientStream, error) {
-	if w.closed.Err() != nil {
-		opts.report(nil, ErrClientConnClosing)
-		return nil, ErrClientConnClosing
-	}
 	cs := &webClientStream{desc: desc, answered: make(chan struct{})}
 	err := cs.init(w.cc, ctx, method, opts)
 	if err != nil {
-		cs.reportEnd(nil, err)
+		cs.report(nil, err)
 		return nil, err
 	}
 	cs.retry.count()
@@ -356,5 +352,5 @@ func (cs *webClientStream) finish(err error) {
 	if cs.statsOn() {
 		x.statsEnd(err)
 	}
-	cs.reportEnd(x, err)
+	cs.report(x, err)
 }
