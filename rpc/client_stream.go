@@ -19,9 +19,10 @@ import (
 // has answered one.
 type clientStream struct {
 	call
-	desc   *grpc.StreamDesc
-	stop   func() bool // ends the watch on the context; nil without one
-	gotOne bool        // a message has been received; used by RecvMsg only
+	desc     *grpc.StreamDesc
+	stop     func() bool // ends the watch on the context; nil without one
+	phase    streamPhase
+	received bool // a message has been received; used by RecvMsg only
 
 	// sendMu is held while anything is sent, and while one attempt replaces
 	// another.
@@ -29,17 +30,10 @@ type clientStream struct {
 	replay    []message.Message  // messages that may have to be sent again
 	firstKept [1]message.Message // the first array of replay: a call with one request needs no other
 	replayLen int
-	committed bool // no other attempt follows
-	closed    bool // the caller has half-closed
-	cleaned   bool // everything has been released
-	broken    bool // part of a message may have been sent: no other may follow
-	firstUsed bool // first is in use
-	replayed  bool // the last attempt that replaced another has been sent all messages
-	prepared  bool // first has a connection, and its stream is opened together with the request
+	closed    bool     // the caller has half-closed
+	prepared  *attempt // has a connection, and its stream is opened together with the request; nil: none
 
-	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
-	over atomic.Bool
-	held atomic.Bool // the caller has asked for the context: no other attempt follows
+	a atomic.Pointer[attempt] // nil until opened; set while sendMu is held
 
 	mu     sync.Mutex
 	result error // the call's error, once it has ended; nil: OK
@@ -104,8 +98,8 @@ func (cs *clientStream) start() error {
 
 // begin opens the first attempt with out, and another when out was never sent. It reports whether out has been sent. sendMu is held.
 func (cs *clientStream) begin(out h2.Out) (sent bool, err error) {
-	for {
-		a, seen, err := cs.open(out)
+	for a := &cs.first; ; a = new(attempt) {
+		seen, err := cs.open(a, out)
 		if err == nil || !cs.mayRetry(a, err, seen) {
 			return err == nil, err
 		}
@@ -119,24 +113,21 @@ func (cs *clientStream) begin(out h2.Out) (sent bool, err error) {
 // prepare begins the first attempt, without a stream, and another when there was no connection for it. sendMu is held.
 func (cs *clientStream) prepare() error {
 	for {
-		a, _, err := cs.attempt()
-		cs.prepared = err == nil
-		if err == nil || !cs.mayRetry(a, err, maybeProcessed) {
+		_, err := cs.connect(&cs.first)
+		if err == nil {
+			cs.prepared = &cs.first
+			return nil
+		}
+		if !cs.mayRetry(&cs.first, err, maybeProcessed) {
 			return err
 		}
-		cs.firstUsed = false // nothing refers to it
 	}
 }
 
-// attempt begins an attempt, or continues with the prepared one, and picks its connection. sendMu is held.
-func (cs *clientStream) attempt() (*attempt, *clientConn, error) {
-	a := &cs.first
-	if !cs.prepared {
+// connect begins the attempt a, unless it is the prepared one, and picks its connection. sendMu is held.
+func (cs *clientStream) connect(a *attempt) (*clientConn, error) {
+	if cs.prepared == nil {
 		cs.retry.count()
-		if cs.firstUsed {
-			a = new(attempt)
-		}
-		cs.firstUsed = true
 		a.limit, a.gate.own.woken = cs.info.maxRecv, cs.cc.wakeUps.get()
 		if cs.statsOn() {
 			ctx := cs.statsTag()
@@ -146,20 +137,20 @@ func (cs *clientStream) attempt() (*attempt, *clientConn, error) {
 			cs.statsBegun(kindOf(cs.desc))
 		}
 	}
-	cs.prepared = false
+	cs.prepared = nil
 	conn, err := cs.connection()
 	if err != nil && cs.statsOn() {
 		cs.statsEnd(a, err)
 	}
-	return a, conn, err
+	return conn, err
 }
 
-// open makes one attempt. sendMu is held.
-func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
+// open opens the attempt a with out. sendMu is held.
+func (cs *clientStream) open(a *attempt, out h2.Out) (progress, error) {
 	defer freeOut(&out)
-	a, conn, err := cs.attempt()
+	conn, err := cs.connect(a)
 	if err != nil {
-		return a, maybeProcessed, err
+		return maybeProcessed, err
 	}
 	seen, err := cs.call.open(a, conn, &out)
 	if err != nil {
@@ -168,17 +159,17 @@ func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
 			cs.statsEnd(a, err)
 		}
 		cs.attemptEnded(nil, err)
-		return a, seen, err
+		return seen, err
 	}
 	// If the call was cancelled meanwhile, the goroutine that did it waits for sendMu and releases this
 	// attempt.
 	cs.a.Store(a)
-	return a, maybeProcessed, nil
+	return maybeProcessed, nil
 }
 
 // mayRetry decides on another attempt after a's end, and waits for its time. sendMu is held.
 func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
-	if cs.committed || cs.held.Load() || cs.ctx.Err() != nil || cs.isOver() || a.answered() {
+	if cs.phase.get() != replayable || cs.ctx.Err() != nil || a.answered() {
 		return false
 	}
 	v := cs.retry.judge(status.Code(err), seen, a.trailerMD())
@@ -189,7 +180,7 @@ func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
 	return again
 }
 
-func (cs *clientStream) isOver() bool { return cs.over.Load() }
+func (cs *clientStream) isOver() bool { return cs.phase.get() >= over }
 
 func (cs *clientStream) current() *attempt { return cs.a.Load() }
 
@@ -198,7 +189,7 @@ func (cs *clientStream) current() *attempt { return cs.a.Load() }
 func (cs *clientStream) again(ended *attempt, err error) *attempt {
 	cs.lockSend(ended)
 	defer cs.sendMu.Unlock()
-	if !cs.againLocked(ended, err) {
+	if goesOn, _ := cs.againLocked(ended, err); !goesOn {
 		return nil
 	}
 	return cs.current() // without the lock there may be none: it may have ended and be replaced
@@ -216,16 +207,16 @@ func (cs *clientStream) lockSend(a *attempt) {
 	cs.sendMu.Lock()
 }
 
-// againLocked is again; sendMu is held.
-func (cs *clientStream) againLocked(ended *attempt, err error) bool {
+// againLocked is again; it also reports whether the new attempt has been sent all messages. sendMu is held.
+func (cs *clientStream) againLocked(ended *attempt, err error) (goesOn, sent bool) {
 	if cs.current() != ended {
-		return !cs.isOver()
+		return !cs.isOver(), false
 	}
 	_, seen := ended.outcome()
 	if !cs.mayRetry(ended, err, seen) {
 		// SendMsg has told the caller to stop: the messages so far must not become a call with all of them.
 		cs.commit()
-		return false
+		return false, false
 	}
 	ended.release()
 	if cs.statsOn() {
@@ -233,15 +224,15 @@ func (cs *clientStream) againLocked(ended *attempt, err error) bool {
 	}
 	cs.attemptEnded(ended, err)
 	cs.a.Store(nil)
-	cs.replayed = cs.replayAll()
-	return true
+	return true, cs.replayAll()
 }
 
 // replayAll opens an attempt and sends it all kept messages, and reports whether it has. If opening fails, the attempt has ended and its
 // status says why. sendMu is held.
 func (cs *clientStream) replayAll() bool {
 	for {
-		a, seen, err := cs.open(h2.Out{})
+		a := new(attempt)
+		seen, err := cs.open(a, h2.Out{})
 		if err == nil {
 			return cs.replayTo(a)
 		}
@@ -250,7 +241,7 @@ func (cs *clientStream) replayAll() bool {
 			a.mu.Lock()
 			a.finishWith(status.Convert(err))
 			a.mu.Unlock()
-			cs.committed = true
+			cs.phase.advance(committed)
 			return false
 		}
 	}
@@ -273,15 +264,9 @@ func (cs *clientStream) replayTo(a *attempt) bool {
 // keep stores a reference to m for another attempt, unless none will follow or too much is stored. sendMu is
 // held.
 func (cs *clientStream) keep(m *message.Message) {
-	if cs.committed {
-		return
-	}
-	if a := cs.current(); a != nil && a.answered() || cs.held.Load() {
-		cs.commit()
-		return
-	}
 	cs.replayLen += m.Len()
-	if cs.replayLen > cs.info.replay {
+	a := cs.current()
+	if cs.phase.get() != replayable || a != nil && a.answered() || cs.replayLen > cs.info.replay {
 		cs.commit()
 		return
 	}
@@ -291,9 +276,9 @@ func (cs *clientStream) keep(m *message.Message) {
 	cs.replay = append(cs.replay, m.Ref())
 }
 
-// commit ends the call's right to further attempts. sendMu is held.
+// commit ends the call's right to further attempts, and frees the messages kept for them. sendMu is held.
 func (cs *clientStream) commit() {
-	cs.committed = true
+	cs.phase.advance(committed)
 	cs.selected.commit()
 	for i := range cs.replay {
 		cs.replay[i].Free()
@@ -332,7 +317,7 @@ func (cs *clientStream) Trailer() metadata.MD {
 // Context is the call's context, with the peer in it once there is one. From then on the call is not tried again, as package grpc says of
 // ClientStream: another attempt might have another peer.
 func (cs *clientStream) Context() context.Context {
-	cs.held.Store(true)
+	cs.phase.advance(committed)
 	cs.mu.Lock()
 	ctx := cs.tagged
 	cs.mu.Unlock()

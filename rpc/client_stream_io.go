@@ -66,7 +66,7 @@ func (cs *clientStream) sendLocked(m message.Message) (sent bool, err error) {
 		}
 		return sent, err
 	}
-	if cs.broken {
+	if cs.phase.get() >= broken {
 		m.Free()
 		return false, io.EOF
 	}
@@ -75,11 +75,13 @@ func (cs *clientStream) sendLocked(m message.Message) (sent bool, err error) {
 	}
 	// The attempt has ended or is about to, as its connection has; or the context has, which ends the call.
 	if !a.waitEnd(cs.ctx.Done()) {
-		cs.broken = true
+		cs.phase.advance(broken)
 		return false, io.EOF
 	}
-	if st, _ := a.outcome(); st != nil && cs.againLocked(a, st.Err()) {
-		return cs.replayed, nil // m was among the messages that were sent again
+	if st, _ := a.outcome(); st != nil {
+		if goesOn, sent := cs.againLocked(a, st.Err()); goesOn {
+			return sent, nil // m was among the messages that were sent again
+		}
 	}
 	return false, io.EOF
 }
@@ -99,7 +101,7 @@ func (cs *clientStream) CloseSend() error {
 		}
 		return nil
 	}
-	if !cs.broken {
+	if cs.phase.get() < broken {
 		// RecvMsg returns the error.
 		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
 	}
@@ -153,7 +155,7 @@ func (cs *clientStream) refuse(a *attempt, r *received) error {
 // ended is what RecvMsg returns when there are no more messages.
 func (cs *clientStream) ended(st *status.Status) error {
 	err := cs.failure(st)
-	if err == nil && !cs.desc.ServerStreams && !cs.gotOne {
+	if err == nil && !cs.desc.ServerStreams && !cs.received {
 		err = status.Error(codes.Internal, responseCount.none)
 	}
 	cs.finish(err)
@@ -168,7 +170,7 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 	if cs.statsOn() {
 		cs.statsInHeader(a)
 	}
-	cs.gotOne = true
+	cs.received = true
 	comp, err := a.compressor(r, &cs.info)
 	if err != nil {
 		cs.finish(err)
@@ -205,11 +207,12 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 }
 
 func (cs *clientStream) commitOnce() {
-	if cs.gotOne {
+	if cs.received {
 		return
 	}
+	cs.phase.advance(committed)
 	// A SendMsg that waits for the server's window holds sendMu, and must not prevent this goroutine from
-	// reading: it commits itself when it sees the header.
+	// reading: the next one frees what is kept.
 	if cs.sendMu.TryLock() {
 		cs.commit()
 		cs.sendMu.Unlock()
@@ -255,7 +258,7 @@ func (cs *clientStream) markOver(err error) {
 		return
 	}
 	cs.result = err
-	cs.over.Store(true)
+	cs.phase.advance(over)
 	stop := cs.stop
 	cs.mu.Unlock()
 	if stop != nil {
@@ -274,10 +277,9 @@ func (cs *clientStream) markOver(err error) {
 
 // cleanUp releases everything, once. sendMu is held and the stream has ended.
 func (cs *clientStream) cleanUp() {
-	if cs.cleaned {
+	if !cs.phase.advance(released) {
 		return
 	}
-	cs.cleaned = true
 	cs.commit()
 	a := cs.current()
 	if a != nil {
@@ -285,8 +287,8 @@ func (cs *clientStream) cleanUp() {
 	}
 	if cs.statsOn() {
 		switch {
-		case cs.prepared:
-			cs.statsEnd(&cs.first, cs.result)
+		case cs.prepared != nil:
+			cs.statsEnd(cs.prepared, cs.result)
 		case a != nil && a.st != nil: // otherwise open has reported its end
 			cs.statsEnd(a, cs.result)
 		}
