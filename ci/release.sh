@@ -52,7 +52,7 @@ ours() { (cd "$1" && go mod edit -json) | sed -n '/"Require"/,/^\t\]/s|.*"Path":
 tag() { case $1 in .) echo "$version" ;; *) echo "$1/$version" ;; esac; }
 folder() { case $1 in "$module") echo . ;; *) echo "${1#"$module"/}" ;; esac; }
 
-left=$(ci/modules.sh published | grep -vx examples)
+left=$(ci/modules.sh tagged | grep -vx examples)
 while [ -n "$left" ]; do
 	later=
 	for dir in $left; do

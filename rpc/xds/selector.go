@@ -1,0 +1,260 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/codes"
+)
+
+// The place of grpc-go's selector: a key of this type, in the attributes of a resolver's state.
+const (
+	keyPackage = "google.golang.org/grpc/internal/resolver"
+	keyType    = "csKeyType"
+)
+
+var errNoSelector = errors.New("the resolver's state has no config selector where it is expected")
+
+// selectorOf returns the selector in a resolver's state of grpc-go's.
+func selectorOf(a *attributes.Attributes) (rpc.ConfigSelector, error) {
+	key := findKey(reflect.ValueOf(a), keyDepth)
+	if key == nil {
+		return nil, errNoSelector
+	}
+	return newSelector(a.Value(key))
+}
+
+// keyDepth bounds the walk through attributes: one has eight values at most, each a step of two or three.
+const keyDepth = 64
+
+// findKey walks through attributes, which are a map or a list in different versions of grpc-go, and returns a key equal to that of the
+// selector; nil if there is none. The key itself is in an unexported field and cannot be used.
+func findKey(v reflect.Value, depth int) any {
+	if depth == 0 {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		if v.Kind() == reflect.Pointer && v.Type() != reflect.TypeFor[*attributes.Attributes]() {
+			return nil // a value
+		}
+		return findKey(v.Elem(), depth-1)
+	case reflect.String:
+		if t := v.Type(); t.PkgPath() == keyPackage && t.Name() == keyType {
+			key := reflect.New(t).Elem()
+			key.SetString(v.String())
+			return key.Interface()
+		}
+	case reflect.Struct:
+		if v.Type() != reflect.TypeFor[attributes.Attributes]() {
+			return nil
+		}
+		for i := range v.NumField() {
+			if key := findKey(v.Field(i), depth-1); key != nil {
+				return key
+			}
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if key := findKey(it.Key(), depth-1); key != nil {
+				return key
+			}
+		}
+	}
+	return nil
+}
+
+// selector is a selector of grpc-go's, called by reflection.
+type selector struct {
+	call   reflect.Value // its method SelectConfig
+	layout *layout
+}
+
+// layout is where the fields of grpc-go's types are. An index of -1 is a field that this version of grpc-go has not.
+type layout struct {
+	info                                    reflect.Type // RPCInfo
+	context, method, authority              int
+	chosen, settings, committed, intercepts int // RPCConfig
+	timeout, retry                          int // MethodConfig
+	attempts, initial, most, factor, codes  int // RetryPolicy
+}
+
+// newSelector checks that of has the types that are known.
+func newSelector(of any) (rpc.ConfigSelector, error) {
+	if of == nil {
+		return nil, errNoSelector
+	}
+	call := reflect.ValueOf(of).MethodByName("SelectConfig")
+	if !call.IsValid() {
+		return nil, fmt.Errorf("the config selector %T has no method SelectConfig", of)
+	}
+	l, err := layoutOf(call.Type())
+	if err != nil {
+		return nil, fmt.Errorf("the config selector %T: %w", of, err)
+	}
+	return &selector{call, l}, nil
+}
+
+// layoutOf checks the type of the method SelectConfig.
+func layoutOf(t reflect.Type) (*layout, error) {
+	if t.NumIn() != 1 || t.NumOut() != 2 || t.In(0).Kind() != reflect.Struct || t.Out(0).Kind() != reflect.Pointer ||
+		t.Out(0).Elem().Kind() != reflect.Struct || t.Out(1) != reflect.TypeFor[error]() {
+		return nil, fmt.Errorf("SelectConfig is a %v", t)
+	}
+	l := &layout{info: t.In(0), authority: -1}
+	f := fields{of: t.In(0)}
+	l.context = f.index("Context", reflect.TypeFor[context.Context]())
+	l.method = f.index("Method", reflect.TypeFor[string]())
+	if _, ok := f.of.FieldByName("Authority"); ok { // from 1.85 on
+		l.authority = f.index("Authority", reflect.TypeFor[string]())
+	}
+	f.complete()
+
+	f.open(t.Out(0).Elem())
+	l.chosen = f.index("Context", reflect.TypeFor[context.Context]())
+	l.settings = f.index("MethodConfig", nil)
+	l.committed = f.index("OnCommitted", reflect.TypeFor[func()]())
+	l.intercepts = f.index("Interceptor", reflect.TypeFor[any]())
+	f.complete()
+	if f.err != nil {
+		return nil, f.err
+	}
+
+	f.open(f.of.Field(l.settings).Type)
+	l.timeout = f.index("Timeout", reflect.TypeFor[*time.Duration]())
+	l.retry = f.index("RetryPolicy", nil)
+	// What xDS has no settings for, and is not read.
+	f.index("WaitForReady", reflect.TypeFor[*bool]())
+	f.index("MaxReqSize", reflect.TypeFor[*int]())
+	f.index("MaxRespSize", reflect.TypeFor[*int]())
+	f.complete()
+	if f.err != nil {
+		return nil, f.err
+	}
+
+	policy := f.of.Field(l.retry).Type
+	if policy.Kind() != reflect.Pointer || policy.Elem().Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%v.RetryPolicy is a %v", f.of, policy)
+	}
+	f.open(policy.Elem())
+	l.attempts = f.index("MaxAttempts", reflect.TypeFor[int]())
+	l.initial = f.index("InitialBackoff", reflect.TypeFor[time.Duration]())
+	l.most = f.index("MaxBackoff", reflect.TypeFor[time.Duration]())
+	l.factor = f.index("BackoffMultiplier", reflect.TypeFor[float64]())
+	l.codes = f.index("RetryableStatusCodes", reflect.TypeFor[map[codes.Code]bool]())
+	f.complete()
+	return l, f.err
+}
+
+// fields finds the fields of a struct, and fails unless it has those that are asked for and no other.
+type fields struct {
+	of    reflect.Type
+	known int
+	err   error
+}
+
+func (f *fields) open(of reflect.Type) {
+	f.of, f.known = of, 0
+	if f.err == nil && of.Kind() != reflect.Struct {
+		f.err = fmt.Errorf("%v is not a struct", of)
+	}
+}
+
+// index is that of a field of type t; nil is any.
+func (f *fields) index(name string, t reflect.Type) int {
+	if f.err != nil {
+		return 0
+	}
+	field, ok := f.of.FieldByName(name)
+	switch {
+	case !ok || len(field.Index) != 1:
+		f.err = fmt.Errorf("%v has no field %s", f.of, name)
+		return 0
+	case t != nil && field.Type != t:
+		f.err = fmt.Errorf("%v.%s is a %v", f.of, name, field.Type)
+	}
+	f.known++
+	return field.Index[0]
+}
+
+// complete fails if there are other fields: they may be settings of calls.
+func (f *fields) complete() {
+	if f.err == nil && f.of.NumField() != f.known {
+		f.err = fmt.Errorf("%v has %d fields, of which %d are known", f.of, f.of.NumField(), f.known)
+	}
+}
+
+// SelectConfig implements rpc.ConfigSelector.
+func (s *selector) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
+	l := s.layout
+	out := s.call.Call([]reflect.Value{l.describe(&i, i.Context)})
+	if err, _ := out[1].Interface().(error); err != nil {
+		return rpc.CallConfig{}, err
+	}
+	if out[0].IsNil() {
+		return rpc.CallConfig{}, nil
+	}
+	chosen := out[0].Elem()
+	var c rpc.CallConfig
+	c.Context, _ = chosen.Field(l.chosen).Interface().(context.Context)
+	c.Committed = chosen.Field(l.committed).Interface().(func())
+	settings := chosen.Field(l.settings)
+	if d := settings.Field(l.timeout).Interface().(*time.Duration); d != nil {
+		c.Timeout = *d
+	}
+	if p := settings.Field(l.retry); !p.IsNil() {
+		c.Retry = l.policy(p.Elem())
+	}
+	filters, err := newFilters(chosen.Field(l.intercepts), l.info)
+	if err != nil {
+		if c.Committed != nil {
+			c.Committed()
+		}
+		return rpc.CallConfig{}, err
+	}
+	if filters.IsValid() {
+		c.Intercept = func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			return callFilters(filters, ctx, l.describe(&i, nil), next, opts)
+		}
+	}
+	return c, nil
+}
+
+// describe is i as grpc-go's RPCInfo.
+func (l *layout) describe(i *rpc.CallInfo, ctx context.Context) reflect.Value {
+	v := reflect.New(l.info).Elem()
+	if ctx != nil {
+		v.Field(l.context).Set(reflect.ValueOf(ctx))
+	}
+	v.Field(l.method).SetString(i.Method)
+	if l.authority >= 0 {
+		v.Field(l.authority).SetString(i.Authority)
+	}
+	return v
+}
+
+func (l *layout) policy(v reflect.Value) *rpc.RetryPolicy {
+	p := &rpc.RetryPolicy{
+		MaxAttempts:       int(v.Field(l.attempts).Int()),
+		InitialBackoff:    time.Duration(v.Field(l.initial).Int()),
+		MaxBackoff:        time.Duration(v.Field(l.most).Int()),
+		BackoffMultiplier: v.Field(l.factor).Float(),
+	}
+	retried := v.Field(l.codes).Interface().(map[codes.Code]bool)
+	p.RetryableStatusCodes = make([]codes.Code, 0, len(retried))
+	for code, yes := range retried {
+		if yes {
+			p.RetryableStatusCodes = append(p.RetryableStatusCodes, code)
+		}
+	}
+	return p
+}
