@@ -68,7 +68,7 @@ func info() *fs.RegInfo {
 			{Name: "spn", Help: "Service principal name; cifs/ and the host if blank.", Sensitive: true},
 			{Name: "workstation", Help: "Name of this client for NTLM; none if blank.", Advanced: true, Sensitive: true},
 			{Name: "use_kerberos", Help: "Log in with Kerberos rather than NTLM, with the tickets of kinit.", Default: false},
-			{Name: "kerberos_ccache", Help: "Path of the Kerberos credential cache; $KRB5CCNAME if blank.", Advanced: true},
+			{Name: "kerberos_ccache", Help: "Kerberos credential cache: a path, FILE:path or DIR:path; $KRB5CCNAME if blank.", Advanced: true},
 			{Name: "idle_timeout", Help: "How long connections stay open without use; 0 keeps them.", Default: fs.Duration(time.Minute), Advanced: true},
 			{Name: "hide_special_share", Help: "Leave out shares for administration, such as print$.", Default: true, Advanced: true},
 			{Name: "case_insensitive", Help: "The server does not tell upper case from lower in names.", Default: true, Advanced: true},
@@ -105,11 +105,11 @@ func (o *options) initiator() (smb.Initiator, error) {
 		user = env.CurrentUser()
 	}
 	if o.UseKerberos {
-		c := krb5.Config{CCache: o.KerberosCCache, SPN: o.SPN}
-		if c.CCache == "" {
-			c.CCache = defaultCCache()
+		cache, err := credentialCache(o.KerberosCCache)
+		if err != nil {
+			return nil, err
 		}
-		return krb5.New(c)
+		return krb5.New(krb5.Config{CCache: cache, SPN: o.SPN})
 	}
 	password := ""
 	if o.Pass != "" {

@@ -40,12 +40,21 @@ func newRemote(t *testing.T, options map[string]string) (f *Fs, srv *rig.Server,
 
 func open(t *testing.T, path string) *Fs {
 	t.Helper()
-	r, err := fs.NewFs(t.Context(), path)
+	f, err := newRemoteOf(t, path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// newRemoteOf is rclone's fs.NewFs, until the test ends.
+func newRemoteOf(t *testing.T, path string) (*Fs, error) {
+	r, err := fs.NewFs(t.Context(), path)
+	if err != nil {
+		return nil, err
+	}
 	t.Cleanup(func() { r.(*Fs).Shutdown(context.Background()) })
-	return r.(*Fs)
+	return r.(*Fs), nil
 }
 
 func put(t *testing.T, f *Fs, name, content string) *Object {
