@@ -290,7 +290,7 @@ func NumStreamWorkers(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.idleWorkers = int(min(n, math.MaxInt32)) })
 }
 
-// WaitForHandlers makes Stop wait until the handlers have returned.
+// WaitForHandlers makes Stop wait until the handlers have returned, and the statistics handlers that are told of the end of connections.
 func WaitForHandlers(wait bool) ServerOption {
 	return serverOption(func(o *serverOptions) { o.waitHandlers = wait })
 }

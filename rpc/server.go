@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 )
 
 // ErrServerStopped is returned by Serve when Stop or GracefulStop had been called before. It is grpc-go's, with which
@@ -210,7 +212,7 @@ func (s *Server) accept(lis net.Listener) error {
 		nc, err := lis.Accept()
 		if err == nil {
 			delay = 0
-			if a := (&accepted{nc}); s.admit(a) {
+			if a := (&accepted{Conn: nc}); s.admit(a) {
 				go s.serveConn(a)
 			}
 			continue
@@ -235,8 +237,12 @@ func (s *Server) state() stopping {
 	return s.stopping
 }
 
-// accepted is a connection of a listener, whose own type may not be comparable.
-type accepted struct{ net.Conn }
+// accepted is a connection of a listener, whose own type may not be comparable, until it is set up. Server.mu guards its fields.
+type accepted struct {
+	net.Conn
+	outside   bool // the program's code has it
+	abandoned bool // Stop waits for it no more
+}
 
 // admit adds nc to the connections, or closes it when the server is stopping.
 func (s *Server) admit(nc *accepted) bool {
@@ -251,41 +257,77 @@ func (s *Server) admit(nc *accepted) bool {
 	return true
 }
 
-// serveConn sets up one connection. When the connection has ended it calls loops.Done.
+// forget removes a connection that is not set up, and for which Stop is not to wait any more.
+func (s *Server) forget(nc *accepted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !nc.abandoned {
+		s.abandon(nc)
+	}
+}
+
+// abandon does the same. mu is held.
+func (s *Server) abandon(nc *accepted) {
+	nc.abandoned = true
+	delete(s.raw, nc)
+	s.loops.Done()
+}
+
+// outside runs f, which is code of the program's, in the set-up of nc. Stop does not wait for it: it abandons nc, and errAbandoned is returned
+// when f has ended.
+func (s *Server) outside(nc *accepted, f func() error) (err error) {
+	s.mu.Lock()
+	nc.outside = true
+	if s.stopping == stopped {
+		s.abandon(nc)
+	}
+	gone := nc.abandoned
+	s.mu.Unlock()
+	if gone {
+		return errAbandoned
+	}
+	defer func() { // also if f ends the goroutine
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if nc.outside = false; nc.abandoned {
+			err = errAbandoned
+		}
+	}()
+	return f()
+}
+
+var errAbandoned = errors.New("the server has been stopped")
+
+// serveConn sets up one connection.
 func (s *Server) serveConn(nc *accepted) {
 	taken := false // by a server of HTTP/2 or HTTP/1.1, or by the credentials
 	defer func() {
 		if !taken { // an error, or the credentials or a stats handler have ended the goroutine
 			s.forget(nc)
 			nc.Close()
-			s.loops.Done()
 		}
 	}()
-	in, err := s.greet(nc.Conn)
-	switch {
-	case errors.Is(err, errDispatched):
+	in, err := s.greet(nc)
+	if errors.Is(err, errDispatched) {
 		taken = true
 		s.forget(nc)
-		s.loops.Done()
 		return
-	case err != nil:
+	}
+	if err == nil {
+		err = s.tagConn(nc, in)
+	}
+	if err != nil {
 		if s.state() == running && !errors.Is(err, io.EOF) {
 			logger.Info("server: the connection from", nc.RemoteAddr(), "could not be set up:", err)
 		}
 		return
-	case in.http1:
-		taken = true
-		s.forget(nc)
-		if len(s.opts.stats) == 0 {
-			s.loops.Done()
-		} else {
-			defer s.loops.Done()
-		}
-		s.web.serve(in.Conn)
+	}
+	taken = true
+	if in.http1 {
+		s.serveHTTP1(nc, in)
 		return
 	}
-	c := newServerConn(context.Background(), s, in)
-	taken = true
+	c := newServerConn(s, in)
 	s.mu.Lock()
 	delete(s.raw, nc)
 	s.conns[c] = struct{}{}
@@ -300,21 +342,57 @@ func (s *Server) serveConn(nc *accepted) {
 	c.h2c.Start(c.ended)
 }
 
-// forget removes a connection that is not set up.
-func (s *Server) forget(nc *accepted) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.raw, nc)
+// tagConn gives a new connection to the statistics handlers, which make its context.
+func (s *Server) tagConn(nc *accepted, in *incoming) error {
+	in.ctx = context.Background()
+	if in.http1 {
+		in.ctx = context.WithValue(in.ctx, http.ServerContextKey, &s.web.http1)
+	}
+	if len(s.opts.stats) == 0 {
+		return nil
+	}
+	err := s.outside(nc, func() error {
+		for _, h := range s.opts.stats {
+			in.ctx = h.TagConn(in.ctx, &stats.ConnTagInfo{RemoteAddr: in.RemoteAddr(), LocalAddr: in.LocalAddr()})
+			h.HandleConn(in.ctx, &stats.ConnBegin{})
+		}
+		return nil
+	})
+	if err != nil {
+		in.Close()
+		s.statsConnEnd(in.ctx)
+	}
+	return err
+}
+
+// untag reports the end of a connection to the statistics handlers, and lets Stop go on, which waits for them with WaitForHandlers alone.
+func (s *Server) untag(ctx context.Context) {
+	if len(s.opts.stats) > 0 {
+		s.handlers.Add(1) // before loops.Done, so that Stop does not wait for handlers yet
+		defer s.handlers.Done()
+	}
+	s.loops.Done()
+	s.statsConnEnd(ctx)
+}
+
+func (s *Server) statsConnEnd(ctx context.Context) {
+	for _, h := range s.opts.stats {
+		h.HandleConn(ctx, &stats.ConnEnd{})
+	}
 }
 
 // Stop closes all listeners and connections at once and cancels running calls, those of ServeHTTP included. It returns when the
-// connections have ended, and the handlers too if [WaitForHandlers] was set.
+// connections have ended. It waits for handlers, and for statistics handlers that are told of a connection's end, if [WaitForHandlers] was
+// set; not for handshakes of credentials and for statistics handlers in the set-up of a connection.
 func (s *Server) Stop() {
 	s.stopHealth()
 	s.mu.Lock()
 	s.beginStop(stopped)
 	for nc := range s.raw {
 		nc.Close()
+		if nc.outside {
+			s.abandon(nc)
+		}
 	}
 	conns, calls := s.snapshot(), slices.Clone(s.calls)
 	s.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/stats"
 )
 
 // serverConn is one connection of a server: the h2.Handler of its streams.
@@ -41,14 +40,10 @@ type serverConn struct {
 }
 
 // newServerConn registers a connection of HTTP/2.
-func newServerConn(ctx context.Context, s *Server, in *incoming) *serverConn {
+func newServerConn(s *Server, in *incoming) *serverConn {
 	nc := in.Conn
-	c := &serverConn{srv: s, ctx: ctx, admission: admission{most: s.opts.gatherMost}}
+	c := &serverConn{srv: s, ctx: in.ctx, admission: admission{most: s.opts.gatherMost}}
 	c.peer = peer.Peer{Addr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr(), AuthInfo: in.auth}
-	for _, h := range s.opts.stats { // before anything is made that must be closed: they may end the goroutine
-		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
-		h.HandleConn(c.ctx, &stats.ConnBegin{})
-	}
 	h2c := s.maker.Make(nc, c)
 	c.h2c, c.nc = h2c, nc
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, "", h2c))
@@ -94,7 +89,6 @@ const defaultServerKeepalive = 2 * time.Hour
 // ended cleans up when the connection has ended.
 func (c *serverConn) ended(error) {
 	s := c.srv
-	defer s.loops.Done()
 	c.placing.cancel()
 	if c.setup != nil {
 		c.setup.Stop()
@@ -109,13 +103,11 @@ func (c *serverConn) ended(error) {
 		c.idle.Stop()
 	}
 	c.mu.Unlock()
-	for _, h := range s.opts.stats {
-		h.HandleConn(c.ctx, &stats.ConnEnd{})
-	}
 	c.entity.Remove()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+	s.untag(c.ctx)
 }
 
 // startAging closes the connection when it has been idle or alive too long, as

@@ -20,13 +20,16 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/experimental"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
@@ -50,13 +53,17 @@ func (u *serverFault) set(armed bool) {
 	u.armed = armed
 }
 
-func (u *serverFault) at(place string) {
+var errFault = errors.New("the program's")
+
+// at is called at a place. An error is for those that can return one.
+func (u *serverFault) at(place string) error {
 	u.mu.Lock()
 	if place != u.place || !u.armed {
 		u.mu.Unlock()
-		return
+		return nil
 	}
 	u.armed = false
+	srv := u.srv
 	u.mu.Unlock()
 	close(u.reached)
 	switch u.kind {
@@ -67,8 +74,13 @@ func (u *serverFault) at(place string) {
 	case "exits":
 		runtime.Goexit()
 	case "stops":
-		u.srv.Stop()
+		srv.Stop()
+	case "fails":
+		return errFault
+	case "writes less":
+		return io.ErrShortWrite
 	}
+	return nil
 }
 
 func (u *serverFault) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
@@ -104,13 +116,11 @@ type faultyCompressor struct{ now atomic.Pointer[serverFault] }
 func (*faultyCompressor) Name() string { return "faulty" }
 
 func (c *faultyCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
-	c.now.Load().at("Compress")
-	return faultyWriter{w, c.now.Load()}, nil
+	return faultyWriter{w, c.now.Load()}, c.now.Load().at("Compress")
 }
 
 func (c *faultyCompressor) Decompress(r io.Reader) (io.Reader, error) {
-	c.now.Load().at("Decompress")
-	return faultyReader{r, c.now.Load()}, nil
+	return faultyReader{r, c.now.Load()}, c.now.Load().at("Decompress")
 }
 
 type faultyWriter struct {
@@ -118,15 +128,31 @@ type faultyWriter struct {
 	u *serverFault
 }
 
-func (w faultyWriter) Write(p []byte) (int, error) { w.u.at("Write"); return w.w.Write(p) }
-func (w faultyWriter) Close() error                { w.u.at("Close"); return nil }
+// Write, when it is to write less, returns no error, which io.Writer forbids.
+func (w faultyWriter) Write(p []byte) (int, error) {
+	switch err := w.u.at("Write"); err {
+	case nil:
+		return w.w.Write(p)
+	case io.ErrShortWrite:
+		return w.w.Write(p[:len(p)/2])
+	default:
+		return 0, err
+	}
+}
+
+func (w faultyWriter) Close() error { return w.u.at("Close") }
 
 type faultyReader struct {
 	r io.Reader
 	u *serverFault
 }
 
-func (r faultyReader) Read(p []byte) (int, error) { r.u.at("Read"); return r.r.Read(p) }
+func (r faultyReader) Read(p []byte) (int, error) {
+	if err := r.u.at("Read"); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
 
 // faultyService has a fault in its handlers.
 type faultyService struct {
@@ -144,7 +170,7 @@ func (s *faultyService) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, ou
 	return out.Send(&pb.StreamingOutputCallResponse{Payload: payload(100)})
 }
 
-// TestFaultsOfServersCode: code of the program's that blocks, panics, ends its goroutine or stops the server holds its own call only: other
+// TestFaultsOfServersCode: code of the program's that blocks, panics, ends its goroutine, stops the server or fails holds its own call only: other
 // calls of the same client and of another go on, and the server stops. A tap runs on the goroutine that reads the connection, as in
 // grpc-go, and a stats handler that panics ends the process, as there.
 func TestFaultsOfServersCode(t *testing.T) {
@@ -162,10 +188,14 @@ func TestFaultsOfServersCode(t *testing.T) {
 	encoding.RegisterCompressor(compressor)
 	for _, carrier := range carriers {
 		for _, place := range places {
-			if carrier.p == rpc.Connect && slices.Contains([]string{"Compress", "Write", "Close"}, place) {
-				continue // a response is compressed with the first name that the client accepts, which is gzip
+			kinds := []string{"blocks", "panics", "exits", "stops"}
+			if slices.Contains([]string{"Compress", "Write", "Close", "Decompress", "Read"}, place) {
+				kinds = append(kinds, "fails")
 			}
-			for _, kind := range []string{"blocks", "panics", "exits", "stops"} {
+			if place == "Write" {
+				kinds = append(kinds, "writes less")
+			}
+			for _, kind := range kinds {
 				ofStats := place == "TagRPC" || strings.HasPrefix(place, "stats.")
 				switch {
 				case kind == "panics" && (ofStats || place == "tap"):
@@ -205,7 +235,8 @@ func TestFaultsOfServersCode(t *testing.T) {
 							if carrier.p != rpc.GRPC {
 								addr = "http://" + strings.TrimPrefix(addr, "http://")
 							}
-							return pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(carrier.p), rpc.WithAcceptCompressors("faulty"), rpc.WithDefaultCallOptions(grpc.UseCompressor("faulty"))))
+							return pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(carrier.p),
+								rpc.WithDefaultCallOptions(grpc.UseCompressor("faulty"), experimental.AcceptCompressors("faulty"))))
 						}
 						call := func(ctx context.Context, c pb.TestServiceClient) error {
 							if method == "unary" {
@@ -239,8 +270,15 @@ func TestFaultsOfServersCode(t *testing.T) {
 							}
 						}
 						close(u.release)
-						if err := <-first; errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+						err := <-first
+						if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 							t.Errorf("the call does not end: %v", err)
+						}
+						if (kind == "fails" || kind == "writes less") && err == nil {
+							t.Error("the call succeeds")
+						}
+						if kind == "writes less" && status.Code(err) != codes.Internal {
+							t.Errorf("%v, want INTERNAL", err)
 						}
 						stopped := make(chan struct{})
 						go func() {
@@ -284,34 +322,72 @@ func (u connFault) HandleConn(_ context.Context, s stats.ConnStats) {
 	u.at(strings.TrimPrefix(fmt.Sprintf("%T", s), "*"))
 }
 
-// TestExitEndsTheServersConnection: the program's code that ends the goroutine on which a server sets up a connection ends that connection
-// alone, and the server stops.
-func TestExitEndsTheServersConnection(t *testing.T) {
+// TestFaultsOfServersConnections: the program's code that blocks, ends its goroutine or stops the server while a connection is set up or
+// has ended holds that connection alone: calls on others go on, and Stop returns before what blocks does. (grpc-go's waits in each case.)
+func TestFaultsOfServersConnections(t *testing.T) {
 	faultnet.NeedsTCP(t, "the test dials by itself")
-	for _, place := range []string{"handshake", "TagConn", "stats.ConnBegin"} {
+	for _, place := range []string{"handshake", "TagConn", "stats.ConnBegin", "stats.ConnEnd"} {
 		for _, first := range []string{http2.ClientPreface, "GET / HTTP/1.1\r\n"} {
 			name, _, _ := strings.Cut(first, "\r")
 			if place == "handshake" && first != http2.ClientPreface {
 				continue // it has none
 			}
-			t.Run(place+"/"+name, func(t *testing.T) {
-				u := &serverFault{place: place, kind: "exits", reached: make(chan struct{})}
-				u.arm()
-				s, addr := startTarn(t, &testService{}, rpc.Creds(exitingCreds{insecure.NewCredentials(), u}), rpc.StatsHandler(connFault{u}))
-				nc, err := net.Dial("tcp", addr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer nc.Close()
-				if _, err := io.WriteString(nc, first); err != nil {
-					t.Fatal(err)
-				}
-				returns(t, "Read", func() { _, _ = io.Copy(io.Discard, nc) })
-				if err := calls["unary"](t.Context(), pb.NewTestServiceClient(dialTarn(t, addr))); err != nil {
-					t.Errorf("a call on another connection: %v", err)
-				}
-				returns(t, "Stop", s.Stop)
-			})
+			for _, kind := range []string{"exits", "blocks", "stops"} {
+				t.Run(place+"/"+name+"/"+kind, func(t *testing.T) {
+					u := &serverFault{place: place, kind: kind, reached: make(chan struct{}), release: make(chan struct{})}
+					s, addr := startTarn(t, &testService{}, rpc.WaitForHandlers(false), rpc.Creds(exitingCreds{insecure.NewCredentials(), u}), rpc.StatsHandler(connFault{u}))
+					u.mu.Lock()
+					u.srv, u.armed = s, true
+					u.mu.Unlock()
+					nc, err := net.Dial("tcp", addr)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer nc.Close()
+					if _, err := io.WriteString(nc, first); err != nil {
+						t.Fatal(err)
+					}
+					if place == "stats.ConnEnd" {
+						nc.Close()
+					}
+					returns(t, place, func() { <-u.reached })
+					if kind != "stops" {
+						if err := calls["unary"](t.Context(), pb.NewTestServiceClient(dialTarn(t, addr))); err != nil {
+							t.Errorf("a call on another connection: %v", err)
+						}
+					}
+					returns(t, "Stop", s.Stop)
+					close(u.release)
+					returns(t, "Read", func() { _, _ = io.Copy(io.Discard, nc) })
+				})
+			}
 		}
+	}
+}
+
+// TestStopWaitsForConnEnd: GracefulStop, and Stop with WaitForHandlers, return after the statistics handlers of connections that have ended.
+func TestStopWaitsForConnEnd(t *testing.T) {
+	for name, stop := range map[string]func(*rpc.Server){"GracefulStop": (*rpc.Server).GracefulStop, "Stop": (*rpc.Server).Stop} {
+		t.Run(name, func(t *testing.T) {
+			u := &serverFault{place: "stats.ConnEnd", kind: "blocks", reached: make(chan struct{}), release: make(chan struct{})}
+			u.arm()
+			s, addr := startTarn(t, &testService{}, rpc.StatsHandler(connFault{u}), rpc.WaitForHandlers(true))
+			if err := calls["unary"](t.Context(), pb.NewTestServiceClient(dialTarn(t, addr))); err != nil {
+				t.Fatal(err)
+			}
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				stop(s)
+			}()
+			returns(t, "ConnEnd", func() { <-u.reached })
+			select {
+			case <-stopped:
+				t.Error("it does not wait")
+			default:
+			}
+			close(u.release)
+			returns(t, name, func() { <-stopped })
+		})
 	}
 }

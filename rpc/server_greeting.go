@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"time"
@@ -17,15 +18,16 @@ type incoming struct {
 	net.Conn
 	auth        credentials.AuthInfo
 	http1       bool
-	prefaceRead bool      // HTTP/2's preface has been read
-	deadline    time.Time // of its set-up
+	prefaceRead bool            // HTTP/2's preface has been read
+	deadline    time.Time       // of its set-up
+	ctx         context.Context // of the statistics handlers' TagConn
 }
 
 // greet runs the handshake and finds out which version of HTTP the client uses. On error nc remains the caller's.
-func (s *Server) greet(nc net.Conn) (*incoming, error) {
-	in := &incoming{Conn: nc}
+func (s *Server) greet(nc *accepted) (*incoming, error) {
+	in := &incoming{Conn: nc.Conn}
 	if s.opts.plaintext() {
-		conn, greeting, err := sniff(nc, s.opts.connTimeout)
+		conn, greeting, err := sniff(nc.Conn, s.opts.connTimeout)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +37,7 @@ func (s *Server) greet(nc net.Conn) (*incoming, error) {
 	if s.opts.creds == nil || in.http1 {
 		return in, nil
 	}
-	return in, in.secure(s.opts.creds)
+	return in, s.outside(nc, func() error { return in.secure(s.opts.creds) })
 }
 
 // sniff reports whether nc, which has no TLS, uses HTTP/2. The caller must use the connection that it returns

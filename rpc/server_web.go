@@ -12,20 +12,18 @@ import (
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/stats"
 )
 
 // webPort serves the other protocols on the port on which Serve serves gRPC: HTTP/2 streams whose content
 // type is not gRPC's, and HTTP/1.1 connections, are passed to ServeHTTP.
 type webPort struct {
 	streams *h2http.Streams
-	stats   []stats.Handler
 	http1   http.Server
 	others  handed
 }
 
 func newWebPort(s *Server) *webPort {
-	w := &webPort{stats: s.opts.stats, others: handed{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	w := &webPort{others: handed{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	w.http1.Handler, w.http1.ConnContext = s, contextOf
 	w.http1.ReadHeaderTimeout = s.opts.connTimeout
 	w.http1.MaxHeaderBytes = s.opts.maxHeaderList
@@ -34,28 +32,26 @@ func newWebPort(s *Server) *webPort {
 	return w
 }
 
-// serve passes an HTTP/1.1 connection to net/http, which closes it. With statistics handlers it returns when the connection has ended.
-func (w *webPort) serve(nc net.Conn) {
+// serveHTTP1 passes a connection to net/http, which closes it. With statistics handlers it returns when the connection has ended.
+func (s *Server) serveHTTP1(nc *accepted, in *incoming) {
+	w := s.web
 	w.others.once.Do(func() { go w.http1.Serve(&w.others) })
-	if len(w.stats) == 0 {
-		w.hand(nc)
+	if len(s.opts.stats) == 0 {
+		s.forget(nc)
+		w.hand(in.Conn)
 		return
 	}
-	t := &tagged{Conn: nc, ctx: context.WithValue(context.Background(), http.ServerContextKey, &w.http1), closed: make(chan struct{})}
-	defer t.Close() // if a handler ends the goroutine; otherwise it is closed already
-	for _, h := range w.stats {
-		t.ctx = h.TagConn(t.ctx, &stats.ConnTagInfo{RemoteAddr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr()})
-		h.HandleConn(t.ctx, &stats.ConnBegin{})
-	}
-	if c, ok := nc.(*tlsConn); ok {
+	s.mu.Lock()
+	delete(s.raw, nc)
+	s.mu.Unlock()
+	t := &tagged{Conn: in.Conn, ctx: in.ctx, closed: make(chan struct{})}
+	if c, ok := in.Conn.(*tlsConn); ok {
 		w.hand(taggedTLS{t, c})
 	} else {
 		w.hand(t)
 	}
 	<-t.closed
-	for _, h := range w.stats {
-		h.HandleConn(t.ctx, &stats.ConnEnd{})
-	}
+	s.untag(t.ctx)
 }
 
 // hand passes nc to net/http, or closes it if the server is stopping.

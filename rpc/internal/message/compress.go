@@ -22,7 +22,10 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 	defer w.Free() // what Take leaves, which is everything if the compressor panics
 	zw, err := c.Compress(w)
 	if err == nil {
-		_, err = zw.Write(m.Flatten())
+		p, n := m.Flatten(), 0
+		if n, err = zw.Write(p); err == nil && n < len(p) {
+			err = io.ErrShortWrite
+		}
 		if cerr := zw.Close(); err == nil {
 			err = cerr
 		}

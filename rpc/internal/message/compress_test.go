@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -50,6 +51,24 @@ func TestDecompressCloses(t *testing.T) {
 		if closed != 1 {
 			t.Errorf("the reader was closed %d times, want once", closed)
 		}
+	}
+}
+
+// half is a compressor whose writers write half of what they are given, without an error, which io.Writer forbids.
+type half struct{ verbatim }
+
+func (half) Compress(w io.Writer) (io.WriteCloser, error) { return halfWriter{writer{w}}, nil }
+
+type halfWriter struct{ writer }
+
+func (w halfWriter) Write(p []byte) (int, error) { return w.writer.Write(p[:len(p)/2]) }
+
+// TestCompressShortWrite: a message of which a compressor has taken a part is not sent.
+func TestCompressShortWrite(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	if m, err := Compress(pool, half{}, Message{Buf: pool.Copy([]byte("as it is"))}); !errors.Is(err, io.ErrShortWrite) {
+		m.Free()
+		t.Errorf("%v, want %v", err, io.ErrShortWrite)
 	}
 }
 
