@@ -24,7 +24,7 @@ type StreamInfo struct {
 func (s *Share) Streams(name string) ([]StreamInfo, error) {
 	var list []StreamInfo
 	var leftOut *leftOutError
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		list, leftOut = nil, nil
 		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
 			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
@@ -72,7 +72,7 @@ func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*Fi
 func (s *Share) RemoveStream(name, stream string) error {
 	err := checkStream(stream)
 	if err == nil {
-		err = s.run(operation{name: name, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) error {
+		err = s.run(operation{kind: opRemove, name: name, do: func(ctx context.Context, t view, remote string) error {
 			return deleteFile(ctx, t, remote+":"+stream)
 		}})
 	}

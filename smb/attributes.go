@@ -11,7 +11,7 @@ import (
 // ExtendedAttributes reads all extended attributes of the named file (MS-FSCC 2.4.16).
 func (s *Share) ExtendedAttributes(name string) (map[string][]byte, error) {
 	var all map[string][]byte
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		all = map[string][]byte{}
 		req := statRequest(remote)
 		req.Access |= proto.AccessReadEA
@@ -45,7 +45,7 @@ func (s *Share) SetExtendedAttribute(name, key string, value []byte) error {
 		return pathError("attributes", name, ErrName)
 	}
 	ea := proto.EA{Name: key, Value: value}
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Access |= proto.AccessWriteEA
 		return t.chain(ctx, req, nil, setStep(proto.ClassFullEA, ea.Append(nil)))

@@ -56,21 +56,26 @@ type chain struct {
 }
 
 // chain runs a chain that is not undone.
-func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
+func (t view) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
 	return t.run(ctx, chain{create: create, use: use, steps: steps})
 }
 
 // run sends c as one compound request (MS-SMB2 3.2.4.1.4), or one request after the other when the server grants too few credits for
 // that. The file is closed on every path.
-func (t *tree) run(ctx context.Context, c chain) error {
+func (t view) run(ctx context.Context, c chain) error {
 	create, steps := c.create, c.steps
-	if at := snapshotOf(ctx); at != 0 {
-		create.Contexts.Timewarp = at
-	}
-	if err := t.awaitUnanswered(ctx, create, steps); err != nil {
-		return err
+	if t.at != 0 {
+		create.Contexts.Timewarp = t.at
 	}
 	change := t.changeOf(create, steps)
+	if err := t.awaitUnanswered(ctx, create.Name); err != nil {
+		return err
+	}
+	if to := renamedTo(steps); to != "" {
+		if err := t.awaitUnanswered(ctx, to); err != nil {
+			return err
+		}
+	}
 	closing := proto.CloseRequest{FileID: proto.RelatedFileID()}
 	if n := len(steps); n > 0 && steps[n-1].cmd == proto.CommandClose {
 		closing.Flags = proto.ClosePostQuery
@@ -122,7 +127,7 @@ func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) 
 }
 
 // runSingly is run with a round trip for each request.
-func (t *tree) runSingly(ctx context.Context, c chain, closing *proto.CloseRequest, change conn.Effect) error {
+func (t view) runSingly(ctx context.Context, c chain, closing *proto.CloseRequest, change conn.Effect) error {
 	var done []conn.Compounded
 	cl := t.Call(proto.CommandCreate)
 	cl.Undo, cl.Effect = t.undoCreate(c.undo), change

@@ -300,7 +300,7 @@ func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error
 	if c.t == t {
 		return c.key, nil
 	}
-	on, id, err := c.from.live(ctx)
+	on, id, err := c.from.live(ctx, ordered)
 	if err != nil {
 		return c.key, err
 	}

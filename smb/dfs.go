@@ -53,7 +53,7 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 		}
 		m.s.origin.referrals.keep(path, rest, r)
 	}
-	t2, inner, err := r.reach(ctx, m)
+	t2, inner, err := r.reach(ctx, m, new(way))
 	if err != nil {
 		m.s.origin.referrals.drop(r)
 		return nil, "", err
@@ -111,14 +111,14 @@ func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
 
 // reach connects to a target, the one in use first, and returns its tree and the path in it. The targets are
 // copies of one another: when one cannot be reached, the next one is used and stays in use.
-func (r *referral) reach(ctx context.Context, m *mount) (*tree, string, error) {
+func (r *referral) reach(ctx context.Context, m *mount, passed *way) (*tree, string, error) {
 	r.mu.Lock()
 	first := r.at
 	r.mu.Unlock()
 	err := errNoTarget
 	for i := range r.targets {
 		at := (first + i) % len(r.targets)
-		t, inner, e := m.target(ctx, r.targets[at])
+		t, inner, e := m.target(ctx, r.targets[at], passed)
 		if e == nil {
 			r.mu.Lock()
 			r.at = at
@@ -187,7 +187,7 @@ func (rs *referrals) drop(r *referral) {
 
 // target connects to \server\share\path and returns its tree and path. The path comes from the server and is
 // checked like one of the user's.
-func (m *mount) target(ctx context.Context, target string) (*tree, string, error) {
+func (m *mount) target(ctx context.Context, target string, passed *way) (*tree, string, error) {
 	parts := strings.SplitN(strings.Trim(target, `\`), `\`, 3)
 	if len(parts) < 2 || !utf8.ValidString(target) {
 		return nil, "", fmt.Errorf("%w: the DFS link leads to %q", ErrName, target)
@@ -202,6 +202,6 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 			return nil, "", err
 		}
 	}
-	t, err := m.s.linkedTree(ctx, parts[0], share)
+	t, err := m.s.linkedTree(ctx, parts[0], share, passed)
 	return t, inner, err
 }

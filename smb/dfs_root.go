@@ -39,20 +39,15 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	return r, nil
 }
 
-// rootsPassed is the key of a context's value that counts the DFS roots on the way to one tree.
-type rootsPassed struct{}
+// way counts the DFS roots on the way to one tree.
+type way struct{ roots int }
 
-// passRoot counts one more root. A target of a root may be another root, also one that was passed before.
-func passRoot(ctx context.Context) (context.Context, error) {
-	n, ok := ctx.Value(rootsPassed{}).(*int)
-	if !ok {
-		n = new(int)
-		ctx = context.WithValue(ctx, rootsPassed{}, n)
+// pass counts one more root. A target of a root may be another root, also one that was passed before.
+func (w *way) pass() error {
+	if w.roots++; w.roots > maxLinks {
+		return errLinks
 	}
-	if *n++; *n > maxLinks {
-		return nil, errLinks
-	}
-	return ctx, nil
+	return nil
 }
 
 // rootRetry is how long a root whose lifetime has ended is used before its server, which cannot be reached, is asked again.
@@ -60,12 +55,11 @@ const rootRetry = time.Minute
 
 // rootTree returns the tree of a target of the mount's DFS root. When no target can be reached, the next call asks for the referral
 // again.
-func (m *mount) rootTree(ctx context.Context, r *referral) (*tree, error) {
-	ctx, err := passRoot(ctx)
-	if err != nil {
+func (m *mount) rootTree(ctx context.Context, r *referral, passed *way) (*tree, error) {
+	if err := passed.pass(); err != nil {
 		return nil, err
 	}
-	t, _, err := r.reach(ctx, m)
+	t, _, err := r.reach(ctx, m, passed)
 	if err != nil && ctx.Err() == nil {
 		r.keep(0)
 	}

@@ -36,7 +36,7 @@ func targetOf(m *mount) targetShare { return targetShare{m.s, strings.ToLower(m.
 
 // linkedTree returns the tree of a share that a DFS link of s names, and connects it if necessary. What has never been connected is
 // not kept, and so does not count: a link may name servers that do not exist.
-func (s *Session) linkedTree(ctx context.Context, host, share string) (*tree, error) {
+func (s *Session) linkedTree(ctx context.Context, host, share string, passed *way) (*tree, error) {
 	host, err := s.origin.allowedReferral(host)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (s *Session) linkedTree(ctx context.Context, host, share string) (*tree, er
 	if err != nil {
 		return nil, err
 	}
-	t, err := m.tree(ctx)
+	t, err := m.tree(ctx, passed)
 	s.origin.tried(m)
 	return t, err
 }

@@ -28,10 +28,10 @@ const maxUndurable = 3
 // makeDurable adds the create contexts that request a durable handle, where the dialect has them and the server has not
 // refused them maxUndurable times in a row. A lease or oplock is requested for the sake of the durable handle alone: without one it would only
 // have to be given up, in a round trip of its own, when the file is opened again.
-func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
+func (t view) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability
 	cfg := &t.m.s.cfg
-	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || snapshotOf(ctx) != 0 ||
+	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || t.at != 0 ||
 		t.undurable.Load() >= maxUndurable {
 		return d, nil
 	}
@@ -44,7 +44,7 @@ func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durab
 			return d, err
 		}
 		req.Oplock = proto.OplockLease
-		t.m.s.leases.expect(d.lease, t)
+		t.m.s.leases.expect(d.lease, t.tree)
 		req.Contexts.Lease = proto.Lease{Version: proto.LeaseV2, Key: d.lease, State: proto.LeaseRead | proto.LeaseHandle}
 	} else {
 		req.Oplock = proto.OplockBatch
@@ -87,8 +87,13 @@ func (h *handle) durableRefused(d durability) bool {
 // again runs op on the file. When the connection is lost, it runs op again on the connection that replaces
 // it. op must be safe to run twice.
 func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) error) error {
+	return h.againIn(ctx, ordered, op)
+}
+
+// againIn is again in order or not.
+func (h *handle) againIn(ctx context.Context, order ordering, op func(t *tree, id proto.FileID) error) error {
 	return h.m.s.again(ctx, func() error {
-		t, id, err := h.live(ctx)
+		t, id, err := h.live(ctx, order)
 		if err != nil {
 			return err
 		}
@@ -96,23 +101,27 @@ func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) er
 	})
 }
 
-// reopen reopens the file on a new connection, or returns why it is lost.
-func (h *handle) reopen(ctx context.Context) (t *tree, id proto.FileID, err error) {
+// ready is live for a caller that does not repeat its operation: it tries again when the new connection is lost, too. It returns how many
+// were lost.
+func (h *handle) ready(ctx context.Context) (t *tree, id proto.FileID, losses int, err error) {
+	for ; ; losses++ {
+		t, id, err = h.live(ctx, ordered)
+		if err == nil || losses == maxRepeats || ctx.Err() != nil || !h.m.s.repeatable(err) {
+			return t, id, losses, err
+		}
+	}
+}
+
+// reopen tries once to reopen the file on a new connection, or returns why it is lost. When that connection is lost, too, the caller
+// decides whether to try again: it counts all losses of its operation.
+func (h *handle) reopen(ctx context.Context) (*tree, proto.FileID, error) {
+	var none proto.FileID
 	select {
 	case <-h.reopening:
 	case <-ctx.Done():
-		return nil, id, conn.ContextError(ctx)
+		return nil, none, conn.ContextError(ctx)
 	}
 	defer func() { h.reopening <- struct{}{} }()
-	err = h.m.s.again(ctx, func() (err error) {
-		t, id, err = h.reopenOnce(ctx)
-		return err
-	})
-	return t, id, err
-}
-
-func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
-	var none proto.FileID
 	h.mu.Lock()
 	t, id, closed, lostErr := h.t, h.id, h.closed, h.lostErr
 	h.mu.Unlock()
@@ -134,7 +143,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	t, id, d := h.t, h.id, h.durable
 	h.mu.Unlock()
 	cause, with := t.Err(), t.with
-	t, err := h.m.tree(ctx)
+	t, err := h.m.tree(ctx, new(way))
 	if err != nil {
 		return nil, none, err
 	}
@@ -156,7 +165,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
 	}
-	r, err := t.create(ctx, &req, nil)
+	r, err := view{tree: t, order: unordered}.create(ctx, &req, nil) // live has waited
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(&lostError{ErrHandleLost, err})
@@ -183,8 +192,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	req := listRequest(h.remote)
-	req.Contexts.Timewarp = h.at
-	r, err := t.create(ctx, req, nil)
+	r, err := view{tree: t, at: h.at, order: unordered}.create(ctx, req, nil)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))

@@ -35,9 +35,12 @@ func (h *handle) set(ctx context.Context, class proto.InfoClass, body []byte) er
 	})
 }
 
-func (h *handle) stat(ctx context.Context) (*info, error) {
+func (h *handle) stat(ctx context.Context) (*info, error) { return h.describe(ctx, ordered) }
+
+// describe is stat in order or not.
+func (h *handle) describe(ctx context.Context, order ordering) (*info, error) {
 	var r proto.CreateResponse
-	err := h.again(ctx, func(t *tree, id proto.FileID) error {
+	err := h.againIn(ctx, order, func(t *tree, id proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
 		return t.query(ctx, &req, func(b []byte) error {
 			i, err := proto.DecodeNetworkOpenInfo(b)
@@ -65,7 +68,7 @@ func (h *handle) size(ctx context.Context) (int64, error) {
 func (f *File) Stat() (fs.FileInfo, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	fi, err := f.h.stat(unordered(ctx)) // nothing that it returns can be undone
+	fi, err := f.h.describe(ctx, unordered) // nothing that it returns can be undone
 	if err != nil {
 		return nil, f.wrap("stat", err)
 	}

@@ -39,7 +39,7 @@ func stoppedLinkOf(refusal *conn.Refusal) *stoppedLink {
 
 // follow runs op on remote, and again on the target of each link: a symbolic link that the client has to
 // follow, or a DFS link.
-func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx context.Context, t *tree, remote string) error) error {
+func (s *Share) follow(ctx context.Context, t view, remote string, op func(ctx context.Context, t view, remote string) error) error {
 	for range maxLinks {
 		err := op(ctx, t, remote)
 		var refused *ResponseError
@@ -58,11 +58,11 @@ func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx 
 			}
 			remote = next
 		case refused.Status == Status(proto.StatusPathNotCovered):
-			t2, next, e := t.m.referred(ctx, t, remote)
+			t2, next, e := t.m.referred(ctx, t.tree, remote)
 			if e != nil {
 				return fmt.Errorf("%w: %w", err, e)
 			}
-			t, remote = t2, next
+			t.tree, remote = t2, next
 		default:
 			return err
 		}
@@ -127,7 +127,7 @@ func cutUnits(s string, n int) (string, string) {
 func (s *Share) Readlink(name string) (string, error) {
 	var target string
 	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, Output: 16 << 10}
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		create := statRequest(remote)
 		create.Options = proto.OptionOpenReparsePoint
 		return t.chain(ctx, create, func(calls []*conn.Call) error {
@@ -206,7 +206,7 @@ func (s *Share) symlink(oldname, newname string) error {
 		Code: proto.FsctlSetReparsePoint, Input: proto.AppendSymlink(nil, target, flags),
 	}
 	made := false
-	err = s.run(operation{name: newname, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) error {
+	err = s.run(operation{kind: opSymlink, name: newname, do: func(ctx context.Context, t view, remote string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options

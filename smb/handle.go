@@ -60,12 +60,14 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	return h
 }
 
-// live returns the tree and id to use the file with, after the server has answered the requests that change the file and were given
-// up. On a new connection it reopens the file by its durable
+// live returns the tree and id to use the file with: in order, after the server has answered the requests that change the file and were
+// given up. On a new connection it reopens the file by its durable
 // handle, or reports it as lost.
-func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
-	if err := h.m.s.unanswered.wait(ctx, h.m, h.remote); err != nil {
-		return nil, proto.FileID{}, err
+func (h *handle) live(ctx context.Context, order ordering) (*tree, proto.FileID, error) {
+	if order == ordered {
+		if err := h.m.s.unanswered.wait(ctx, h.m, h.remote); err != nil {
+			return nil, proto.FileID{}, err
+		}
 	}
 	h.mu.Lock()
 	t, id, closed, lostErr := h.t, h.id, h.closed, h.lostErr
@@ -153,8 +155,9 @@ func (h *handle) grown(n int64) {
 // close closes the file on the server.
 func (h *handle) close(ctx context.Context) error {
 	var unreachable error
+	var losses int
 	if h.keptByServer() {
-		_, _, unreachable = h.live(ctx) // otherwise the server would keep it open until its own timeout
+		_, _, losses, unreachable = h.ready(ctx) // otherwise the server would keep it open until its own timeout
 	}
 	h.mu.Lock()
 	if h.closed {
@@ -175,7 +178,7 @@ func (h *handle) close(ctx context.Context) error {
 			return nil // nothing was lost with it
 		}
 		if granted && unreachable == nil {
-			return h.closeAgain(ctx, t.Err()) // the connection was lost since this call began
+			return h.closeAgain(ctx, losses+1, t.Err()) // the connection was lost since this call began
 		}
 		// The server closes the handle by itself, at once or after its timeout.
 		return fmt.Errorf("%w: %w", ErrHandleLost, t.Err())
@@ -183,7 +186,7 @@ func (h *handle) close(ctx context.Context) error {
 	err := t.closeID(ctx, id)
 	switch {
 	case h.m.s.repeatable(err):
-		err = h.closeAgain(ctx, err)
+		err = h.closeAgain(ctx, losses+1, err)
 	case hasStatus(err, proto.StatusFileClosed):
 		err = &lostError{ErrHandleLost, err}
 	}
@@ -191,8 +194,8 @@ func (h *handle) close(ctx context.Context) error {
 }
 
 // closeAgain closes a file whose CLOSE failed with failed, because the connection was lost or the session had expired.
-// After a loss the server has closed the file, or keeps it open for the client to come back.
-func (h *handle) closeAgain(ctx context.Context, failed error) error {
+// losses counts that one. After a loss the server has closed the file, or keeps it open for the client to come back.
+func (h *handle) closeAgain(ctx context.Context, losses int, failed error) error {
 	select { // another goroutine may be reopening the file, and must not have it again after the CLOSE
 	case <-h.reopening:
 	case <-ctx.Done():
@@ -200,7 +203,7 @@ func (h *handle) closeAgain(ctx context.Context, failed error) error {
 	}
 	defer func() { h.reopening <- struct{}{} }()
 	defer h.m.s.leases.forget(h)
-	return h.m.s.again(ctx, func() error {
+	return h.m.s.againAfter(ctx, losses, func() error {
 		h.mu.Lock()
 		t, id, granted := h.t, h.id, h.durable.granted
 		h.mu.Unlock()

@@ -213,7 +213,7 @@ func (t *tree) queryDirectory(id proto.FileID, class proto.DirClass, flags proto
 // restart starts the listing from the first entry, on another connection.
 func (l *listing) restart(t *tree, id proto.FileID) error {
 	if l.t != nil {
-		if l.losses++; l.losses > maxLosses {
+		if l.losses++; l.losses > maxRepeats {
 			return l.t.Err()
 		}
 	}
@@ -411,7 +411,7 @@ func (l *listing) end(ctx context.Context) {
 
 // openListing opens a directory for a listing.
 func (s *Share) openListing(ctx context.Context, name string) (l *listing, err error) {
-	err = s.runIn(ctx, operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err = s.runIn(ctx, operation{kind: opList, name: name, do: func(ctx context.Context, t view, remote string) error {
 		l, err = s.openListingOn(ctx, t, name, listRequest(remote), t.m.entryClass())
 		return err
 	}})
@@ -420,10 +420,10 @@ func (s *Share) openListing(ctx context.Context, name string) (l *listing, err e
 
 // openListingOn opens a directory and requests its first entries, and those behind, in one frame. Where the server does not grant the
 // credits for that, it only opens the directory.
-func (s *Share) openListingOn(ctx context.Context, t *tree, name string, create *proto.CreateRequest, class proto.DirClass) (*listing, error) {
+func (s *Share) openListingOn(ctx context.Context, t view, name string, create *proto.CreateRequest, class proto.DirClass) (*listing, error) {
 	remote := create.Name
-	create.Contexts.Timewarp = snapshotOf(ctx)
-	if err := t.m.s.unanswered.wait(ctx, t.m, remote); err != nil {
+	create.Contexts.Timewarp = t.at
+	if err := t.awaitUnanswered(ctx, remote); err != nil {
 		return nil, err
 	}
 	cl := t.Call(proto.CommandCreate)
@@ -450,10 +450,10 @@ func (s *Share) openListingOn(ctx context.Context, t *tree, name string, create 
 		return nil, t.Malformed(err)
 	}
 	cl.Release()
-	h := newHandle(t, name, remote, &r)
+	h := newHandle(t.tree, name, remote, &r)
 	h.at = create.Contexts.Timewarp
 	l := newListing(h, class)
-	l.t, l.id = t, h.id
+	l.t, l.id = t.tree, h.id
 	l.ahead = []*conn.Call{compound[1].Call, compound[2].Call}
 	if class != l.class { // class has too little
 		t.m.noDiskIDs.Store(true)

@@ -48,7 +48,7 @@ func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.Lo
 	if off < 0 || n < 0 {
 		return f.wrap(op, errNegative)
 	}
-	t, id, err := f.h.live(ctx)
+	t, id, _, err := f.h.ready(ctx)
 	if err == nil {
 		cl := t.Call(proto.CommandLock)
 		// Granted after the caller has returned: unlock it.

@@ -29,7 +29,7 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 // that is not known, the name may be that of another program's file.
 func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
 	if len(data) <= smallIO {
-		err := s.run(operation{name: name, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) (err error) {
+		err := s.run(operation{kind: opOpenNew, name: name, do: func(ctx context.Context, t view, remote string) (err error) {
 			created, err = t.newSmall(ctx, remote, data, perm, mtime)
 			return err
 		}})
@@ -52,7 +52,7 @@ func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.
 }
 
 // newSmall creates the file remote in one frame. created is whether the server has answered that it did.
-func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
+func (t view) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
 	if len(data) > t.Conn().Terms().MaxWrite {
 		return false, errLarge
 	}
@@ -73,10 +73,11 @@ func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs
 
 // removeCreated removes a file that this client has created although the call that wanted it has returned.
 func (t *tree) removeCreated(remote string) {
-	ctx, cancel := t.m.s.closing(unordered(context.Background()))
+	ctx, cancel := t.m.s.closing(context.Background())
 	defer cancel()
-	err := deleteFile(ctx, t, remote)
-	if hasStatus(err, proto.StatusCannotDelete) && makeWritable(ctx, t, remote) == nil {
-		deleteFile(ctx, t, remote)
+	on := view{tree: t, order: unordered}
+	err := deleteFile(ctx, on, remote)
+	if hasStatus(err, proto.StatusCannotDelete) && makeWritable(ctx, on, remote) == nil {
+		deleteFile(ctx, on, remote)
 	}
 }

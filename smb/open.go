@@ -48,7 +48,7 @@ type opening struct {
 // opened opens a file.
 func (s *Share) opened(o opening) (*File, error) {
 	var f *File
-	op := operation{name: o.name, do: func(ctx context.Context, t *tree, remote string) (err error) {
+	op := operation{kind: opOpen, name: o.name, do: func(ctx context.Context, t view, remote string) (err error) {
 		f, err = o.on(ctx, t, remote+o.suffix)
 		if err == nil {
 			f.ctx = s.ctx
@@ -56,14 +56,14 @@ func (s *Share) opened(o opening) (*File, error) {
 		return err
 	}}
 	if o.flag&os.O_EXCL != 0 {
-		op.repeat = sentOnce // a repetition would find the file that the first attempt created
+		op.kind = opOpenNew // a repetition would find the file that the first attempt created
 	}
 	err := s.run(op)
 	return f, err
 }
 
 // on opens the file on t. The File has no context yet.
-func (o *opening) on(ctx context.Context, t *tree, remote string) (*File, error) {
+func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) {
 	req := openRequest(remote, o.flag, o.perm)
 	if req.Access&proto.AccessAppendData != 0 && t.Conn().Terms().Dialect == proto.Dialect202 {
 		req.Access |= proto.AccessWriteData // impacket's server does not take the right to append as one to write
@@ -76,14 +76,14 @@ func (o *opening) on(ctx context.Context, t *tree, remote string) (*File, error)
 	}
 	var undo func()
 	if o.undo != nil {
-		undo = func() { o.undo(t, remote) }
+		undo = func() { o.undo(t.tree, remote) }
 	}
 	r, err := t.create(ctx, req, undo)
 	if err != nil {
 		t.m.s.leases.dismiss(d.lease)
 		return nil, err
 	}
-	h := newHandle(t, o.name+o.suffix, remote, &r)
+	h := newHandle(t.tree, o.name+o.suffix, remote, &r)
 	h.at = req.Contexts.Timewarp
 	h.grant(d)
 	if h.isDir && o.flag&(os.O_WRONLY|os.O_RDWR) != 0 {
@@ -167,22 +167,22 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 }
 
 // open opens a file.
-func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *proto.CreateRequest) (*handle, error) {
+func (s *Share) open(ctx context.Context, t view, name, remote string, req *proto.CreateRequest) (*handle, error) {
 	r, err := t.create(ctx, req, nil)
 	if err != nil {
 		return nil, err
 	}
-	h := newHandle(t, name, remote, &r)
+	h := newHandle(t.tree, name, remote, &r)
 	h.at = req.Contexts.Timewarp
 	return h, nil
 }
 
 // create sends CREATE. When its caller returns before the reply, the file is closed again, and then undo runs, unless it is nil.
-func (t *tree) create(ctx context.Context, req *proto.CreateRequest, undo func()) (r proto.CreateResponse, err error) {
-	if at := snapshotOf(ctx); at != 0 {
-		req.Contexts.Timewarp = at
+func (t view) create(ctx context.Context, req *proto.CreateRequest, undo func()) (r proto.CreateResponse, err error) {
+	if t.at != 0 {
+		req.Contexts.Timewarp = t.at
 	}
-	if err = t.m.s.unanswered.wait(ctx, t.m, req.Name); err != nil {
+	if err = t.awaitUnanswered(ctx, req.Name); err != nil {
 		return r, err
 	}
 	cl := t.Call(proto.CommandCreate)

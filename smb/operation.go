@@ -9,12 +9,11 @@ import (
 
 // operation is what a method does on a file or directory of a share.
 type operation struct {
-	name   string // of the file, as the program gave it
-	repeat repetition
-	links  linkPolicy
+	kind opKind
+	name string // of the file, as the program gave it
 	// do gets the tree and the remote name at which the links in name end. It runs again for each link on the way, and for each
 	// repetition.
-	do func(ctx context.Context, t *tree, remote string) error
+	do func(ctx context.Context, t view, remote string) error
 }
 
 // repetition says what is done about an operation whose connection was lost.
@@ -31,6 +30,7 @@ type linkPolicy uint8
 const (
 	followed    linkPolicy = iota // to its target, which may be on another server
 	notFollowed                   // the operation fails with the server's refusal
+	openFile                      // there is no name: the file is open
 )
 
 // run runs op under the share's context, within Limits.RequestTimeout.
@@ -47,7 +47,7 @@ func (s *Share) runIn(ctx context.Context, op operation) error {
 		return err
 	}
 	once := func() error { return s.runOnce(ctx, remote, op) }
-	if op.repeat == sentOnce {
+	if op.kind.rule().repeat == sentOnce {
 		return once()
 	}
 	return s.m.s.again(ctx, once)
@@ -55,13 +55,13 @@ func (s *Share) runIn(ctx context.Context, op operation) error {
 
 // runOnce runs op on a live tree, and again if the server has closed the share: then it has not begun the operation.
 func (s *Share) runOnce(ctx context.Context, remote string, op operation) error {
-	ctx = s.inSnapshot(ctx)
 	for closed := false; ; closed = true {
-		t, err := s.m.tree(ctx)
+		on, err := s.m.tree(ctx, new(way))
 		if err != nil {
 			return err
 		}
-		if op.links == notFollowed {
+		t := view{tree: on, at: s.at, order: s.order}
+		if op.kind.rule().links == notFollowed {
 			err = op.do(ctx, t, remote)
 		} else {
 			err = s.follow(ctx, t, remote, op.do)

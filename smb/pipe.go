@@ -68,7 +68,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	defer ipc.Unmount()
 	var list []ShareInfo
 	var leftOut *leftOutError
-	err = ipc.run(operation{name: "srvsvc", do: func(ctx context.Context, t *tree, remote string) error {
+	err = ipc.run(operation{kind: opDescribe, name: "srvsvc", do: func(ctx context.Context, t view, remote string) error {
 		h, err := ipc.open(ctx, t, "srvsvc", remote, &proto.CreateRequest{
 			Access: proto.AccessReadData | proto.AccessWriteData | proto.AccessAppendData | proto.AccessReadAttributes |
 				proto.AccessReadControl | proto.AccessSynchronize,
@@ -80,7 +80,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 			return err
 		}
 		defer h.close(ctx)
-		shares, err := dcerpc.ListShares(ctx, &pipe{t, h.id}, t.with.host)
+		shares, err := dcerpc.ListShares(ctx, &pipe{t.tree, h.id}, t.with.host)
 		list, leftOut = list[:0], nil
 		for _, x := range shares {
 			if !isEntryName(x.Name) {

@@ -133,7 +133,7 @@ func (r *removal) removeRoot(root *directory) error {
 		return err
 	}
 	dir, base := split(root.remote)
-	err = r.s.run(operation{name: dir, do: func(ctx context.Context, t *tree, dir string) error {
+	err = r.s.run(operation{kind: opDescribe, name: dir, do: func(ctx context.Context, t view, dir string) error {
 		r.in, root.remote = &Share{m: t.m, ctx: r.s.ctx, at: r.s.at}, join(dir, base)
 		return t.chain(ctx, statRequest(dir), nil)
 	}})
@@ -145,12 +145,12 @@ func (r *removal) removeRoot(root *directory) error {
 
 // remove removes an entry without following a link, one that may not be written to, too.
 func (r *removal) remove(remote string) error {
-	remove := operation{name: remote, repeat: sentOnce, links: notFollowed, do: deleteFile}
+	remove := operation{kind: opRemoveTree, name: remote, do: deleteFile}
 	err := r.in.run(remove)
 	if !hasStatus(err, proto.StatusCannotDelete) {
 		return err
 	}
-	if r.in.run(operation{name: remote, links: notFollowed, do: makeWritable}) == nil {
+	if r.in.run(operation{kind: opLookInTree, name: remote, do: makeWritable}) == nil {
 		err = r.in.run(remove)
 	}
 	return err
@@ -227,7 +227,7 @@ func (r *removal) list(d *directory) (names []removable, err error) {
 	ctx, cancel := r.s.m.s.bounded(r.s.ctx)
 	defer cancel()
 	var l *listing
-	err = r.in.runIn(ctx, operation{name: d.remote, links: notFollowed, do: func(ctx context.Context, t *tree, remote string) error {
+	err = r.in.runIn(ctx, operation{kind: opLookInTree, name: d.remote, do: func(ctx context.Context, t view, remote string) error {
 		create := listRequest(remote)
 		create.Options |= proto.OptionOpenReparsePoint
 		l, err = r.in.openListingOn(ctx, t, d.path, create, proto.FileIDBothDirectoryInformation)
@@ -292,7 +292,7 @@ const maxBeside = 4096
 func (r *removal) above(ctx context.Context, root *directory) (ids, error) {
 	dir, base := split(root.remote)
 	var l *listing
-	err := r.in.runIn(ctx, operation{name: dir, links: notFollowed, do: func(ctx context.Context, t *tree, remote string) (err error) {
+	err := r.in.runIn(ctx, operation{kind: opLookInTree, name: dir, do: func(ctx context.Context, t view, remote string) (err error) {
 		l, err = r.in.openListingOn(ctx, t, dir, listRequest(remote), proto.FileIDBothDirectoryInformation)
 		return err
 	}})

@@ -30,7 +30,7 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 		Type: proto.InfoSecurity, Output: maxDescriptor,
 		Security: proto.SecurityInformation(parts),
 	}
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		create := statRequest(remote)
 		create.Access |= proto.AccessReadControl
 		if parts&SACLSecurity != 0 {
@@ -54,7 +54,7 @@ func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte
 	if len(sd) > maxDescriptor {
 		return pathError("security", name, fs.ErrInvalid)
 	}
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
 		create := statRequest(remote)
 		if parts&DACLSecurity != 0 {
 			create.Access |= proto.AccessWriteDAC

@@ -179,14 +179,18 @@ func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
 	}
 }
 
-// maxRepeats is how often an operation is repeated after it lost its connection.
+// maxRepeats is how often an operation is repeated after it lost its connection, and how many connections one request of a transfer may
+// lose without progress in between. Opening the file again on each new connection is a part of the operation.
 const maxRepeats = 4
 
 // again runs op, and again when op lost its connection. op must be safe to run twice.
-func (s *Session) again(ctx context.Context, op func() error) error {
-	for n := 0; ; n++ {
+func (s *Session) again(ctx context.Context, op func() error) error { return s.againAfter(ctx, 0, op) }
+
+// againAfter is again for an operation that has lost as many connections before.
+func (s *Session) againAfter(ctx context.Context, losses int, op func() error) error {
+	for n := losses; ; n++ {
 		err := op()
-		if n == maxRepeats || !s.repeatable(err) || ctx.Err() != nil {
+		if n >= maxRepeats || !s.repeatable(err) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -282,7 +286,7 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 		return nil, err
 	}
 	m := newMount(s, name)
-	if _, err := m.connectedTree(ctx); err != nil {
+	if _, err := m.connectedTree(ctx, new(way)); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -342,8 +346,8 @@ func (m *mount) connected() bool {
 }
 
 // tree is connectedTree for an operation on a file.
-func (m *mount) tree(ctx context.Context) (*tree, error) {
-	t, err := m.connectedTree(ctx)
+func (m *mount) tree(ctx context.Context, passed *way) (*tree, error) {
+	t, err := m.connectedTree(ctx, passed)
 	var refused *ResponseError
 	if errors.As(err, &refused) && refused.Command == proto.CommandTreeConnect.String() && !errors.Is(err, ErrConnLost) {
 		err = &lostError{ErrShareLost, err}
@@ -352,7 +356,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 }
 
 // connectedTree returns the share's tree on a live connection, and connects it if necessary.
-func (m *mount) connectedTree(ctx context.Context) (*tree, error) {
+func (m *mount) connectedTree(ctx context.Context, passed *way) (*tree, error) {
 	t, root, err := m.current()
 	if err == nil && t == nil && root == nil {
 		t, root, err = m.connect(ctx)
@@ -360,7 +364,7 @@ func (m *mount) connectedTree(ctx context.Context) (*tree, error) {
 	if err != nil || t != nil {
 		return t, err
 	}
-	return m.rootTree(ctx, root)
+	return m.rootTree(ctx, root, passed)
 }
 
 // connect connects the share, or finds that it is a DFS root on other servers. It does not follow the root: the targets may be

@@ -17,7 +17,7 @@ func (s *Share) Mkdir(name string, perm fs.FileMode) error {
 }
 
 func (s *Share) mkdir(name string) error {
-	return s.run(operation{name: name, repeat: sentOnce, do: func(ctx context.Context, t *tree, remote string) error {
+	return s.run(operation{kind: opMkdir, name: name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Disposition, req.Options = proto.DispositionCreate, proto.OptionDirectory
 		req.Attributes = proto.AttrDirectory
@@ -58,14 +58,14 @@ func (s *Share) Remove(name string) error {
 
 func (s *Share) remove(name string) error {
 	err := s.delete(name)
-	if hasStatus(err, proto.StatusCannotDelete) && s.run(operation{name: name, do: makeWritable}) == nil {
+	if hasStatus(err, proto.StatusCannotDelete) && s.run(operation{kind: opSet, name: name, do: makeWritable}) == nil {
 		err = s.delete(name)
 	}
 	return err
 }
 
 // makeWritable clears the attributes of a file, read-only among them, or of a symbolic link itself.
-func makeWritable(ctx context.Context, t *tree, remote string) error {
+func makeWritable(ctx context.Context, t view, remote string) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
@@ -78,10 +78,10 @@ func modeBits(attrs proto.Attributes) []byte {
 }
 
 func (s *Share) delete(name string) error {
-	return s.run(operation{name: name, repeat: sentOnce, do: deleteFile})
+	return s.run(operation{kind: opRemove, name: name, do: deleteFile})
 }
 
-func deleteFile(ctx context.Context, t *tree, remote string) error {
+func deleteFile(ctx context.Context, t view, remote string) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessDelete | proto.AccessReadAttributes
 	req.Options = proto.OptionOpenReparsePoint
@@ -102,22 +102,22 @@ func (s *Share) RenameNoReplace(oldname, newname string) error {
 // Link makes newname another name of the file oldname (a hard link), as os.Link does. The error matches fs.ErrExist when newname exists,
 // and ErrUnsupported where the server's disk has no such links.
 func (s *Share) Link(oldname, newname string) error {
-	return linkError("link", oldname, newname, s.giveName(oldname, proto.RenameInfo{Name: newname}, (*tree).link))
+	return linkError("link", oldname, newname, s.giveName(oldname, proto.RenameInfo{Name: newname}, view.link))
 }
 
 func (s *Share) rename(oldname string, to proto.RenameInfo) error {
-	return s.giveName(oldname, to, (*tree).rename)
+	return s.giveName(oldname, to, view.rename)
 }
 
 // giveName gives the file oldname the name to, in addition or instead. Links in the directories of both names are followed.
-func (s *Share) giveName(oldname string, to proto.RenameInfo, give func(t *tree, ctx context.Context, from string, to *proto.RenameInfo) error) error {
+func (s *Share) giveName(oldname string, to proto.RenameInfo, give func(t view, ctx context.Context, from string, to *proto.RenameInfo) error) error {
 	remote, err := s.remote(to.Name)
 	if err != nil {
 		return err
 	}
-	var start *tree
-	return s.run(operation{name: oldname, repeat: sentOnce, do: func(ctx context.Context, t *tree, from string) error {
-		located := start != nil // a link led to another tree: the new name must be on that tree, too
+	var start view
+	return s.run(operation{kind: opRename, name: oldname, do: func(ctx context.Context, t view, from string) error {
+		located := start.tree != nil // a link led to another tree: the new name must be on that tree, too
 		if !located {
 			start, to.Name = t, remote
 		} else if to.Name, err = s.locate(ctx, start, t, remote); err != nil {
@@ -138,7 +138,7 @@ func (s *Share) giveName(oldname string, to proto.RenameInfo, give func(t *tree,
 	}})
 }
 
-func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) error {
+func (t view) rename(ctx context.Context, from string, to *proto.RenameInfo) error {
 	req := statRequest(from)
 	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
@@ -160,7 +160,7 @@ func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) er
 }
 
 // link gives the file from the name to as well (MS-FSCC 2.4.28).
-func (t *tree) link(ctx context.Context, from string, to *proto.RenameInfo) error {
+func (t view) link(ctx context.Context, from string, to *proto.RenameInfo) error {
 	req := statRequest(from)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
@@ -170,7 +170,7 @@ func (t *tree) link(ctx context.Context, from string, to *proto.RenameInfo) erro
 }
 
 // markSparse marks a file as sparse that was renamed: Samba 4.17 drops the mark then, and reports no holes without it.
-func (t *tree) markSparse(ctx context.Context, remote string) error {
+func (t view) markSparse(ctx context.Context, remote string) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes
 	req.Options = proto.OptionOpenReparsePoint
@@ -179,14 +179,14 @@ func (t *tree) markSparse(ctx context.Context, remote string) error {
 
 // locate follows the links in the directory of remote, starting at the tree start, and returns the name's
 // form on the tree on. A file cannot be moved to another tree.
-func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (string, error) {
+func (s *Share) locate(ctx context.Context, start, on view, remote string) (string, error) {
 	dir, base := split(remote)
-	var there *tree
-	err := s.follow(ctx, start, dir, func(ctx context.Context, t *tree, dir string) error {
+	var there view
+	err := s.follow(ctx, start, dir, func(ctx context.Context, t view, dir string) error {
 		there, remote = t, join(dir, base)
 		return t.chain(ctx, statRequest(dir), nil)
 	})
-	if err == nil && there != on {
+	if err == nil && there.tree != on.tree {
 		err = syscall.EXDEV
 	}
 	return remote, err
@@ -194,13 +194,13 @@ func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (str
 
 // modify sets one structure of the named file, following links. It is safe to repeat.
 func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
-	return s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	return s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
 		return t.setInfo(ctx, remote, class, body)
 	}})
 }
 
 // setInfo is modify on the tree.
-func (t *tree) setInfo(ctx context.Context, remote string, class proto.InfoClass, body []byte) error {
+func (t view) setInfo(ctx context.Context, remote string, class proto.InfoClass, body []byte) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
 	if class == proto.ClassEndOfFile {

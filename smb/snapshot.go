@@ -16,7 +16,7 @@ const snapshotFormat = "@GMT-2006.01.02-15.04.05"
 // server's order.
 func (s *Share) Snapshots() ([]time.Time, error) {
 	var list []time.Time
-	err := s.run(operation{name: "", do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: "", do: func(ctx context.Context, t view, remote string) error {
 		list = nil
 		// The first answer contains the length of all names.
 		size, err := t.snapshots(ctx, remote, 16, &list)
@@ -30,7 +30,7 @@ func (s *Share) Snapshots() ([]time.Time, error) {
 
 // snapshots requests as many names of snapshots as fit in room, and returns the length of all of them in
 // bytes.
-func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]time.Time) (size uint32, err error) {
+func (t view) snapshots(ctx context.Context, remote string, room int, list *[]time.Time) (size uint32, err error) {
 	if room > t.Conn().Terms().MaxTransact {
 		return 0, ErrTooMany
 	}
@@ -64,21 +64,4 @@ func (s *Share) At(when time.Time) *Share {
 		at.at = proto.NewFiletime(when)
 	}
 	return &at
-}
-
-// snapshotKey is the context key of the time in every CREATE of an operation.
-type snapshotKey struct{}
-
-// inSnapshot returns a context under which files are opened in the share's snapshot.
-func (s *Share) inSnapshot(ctx context.Context) context.Context {
-	if s.at == 0 {
-		return ctx
-	}
-	return context.WithValue(ctx, snapshotKey{}, s.at)
-}
-
-// snapshotOf is the time at which to open files, zero for the current version.
-func snapshotOf(ctx context.Context) proto.Filetime {
-	at, _ := ctx.Value(snapshotKey{}).(proto.Filetime)
-	return at
 }

@@ -132,7 +132,7 @@ func (s *Share) Lstat(name string) (fs.FileInfo, error) {
 
 func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	var fi *info
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Options = options
 		return t.chain(ctx, req, func(calls []*conn.Call) error {
@@ -155,7 +155,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 
 // reparseTag queries the tag of the named reparse point, which a CREATE reply does not contain.
 func (s *Share) reparseTag(name string) (tag uint32, err error) {
-	err = s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err = s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Options = proto.OptionOpenReparsePoint
 		return t.chain(ctx, req, func(calls []*conn.Call) error {

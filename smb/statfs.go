@@ -23,7 +23,7 @@ func (s *Share) Statfs() (Statfs, error) {
 	req := proto.QueryInfoRequest{
 		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32,
 	}
-	err := s.run(operation{name: "", do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opDescribe, name: "", do: func(ctx context.Context, t view, remote string) error {
 		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
 			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {

@@ -39,7 +39,7 @@ func (f *File) readFrom(rangesAt func(off int64) []Range, read func(p []byte, of
 }
 
 func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byte, off int64) (int, error)) (total int64, err error) {
-	t, _, err := h.live(ctx)
+	t, _, _, err := h.ready(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -13,10 +13,6 @@ import (
 // window is the largest number of requests that one transfer keeps in flight.
 const window = 64
 
-// maxLosses is how many connections one request may lose, without progress in between, before its error is
-// returned.
-const maxLosses = 4
-
 type direction uint8
 
 const (
@@ -27,6 +23,11 @@ const (
 	listingEntries // of a directory; n counts one reply, whatever its length
 	zeroing        // by the server, of one range, whatever its length: n is 1
 )
+
+// kind is the operation that a transfer is.
+func (d direction) kind() opKind {
+	return [...]opKind{reading: opRead, writing: opWrite, appending: opAppend, copying: opCopy, listingEntries: opList, zeroing: opSetFile}[d]
+}
 
 // segment is one contiguous part of a transfer and the request that moves it. The same bytes may be moved twice, unless they are
 // appended, so a segment whose connection was lost is moved again on the connection that replaces it.
@@ -54,9 +55,12 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 		if ctx.Err() != nil {
 			return conn.ContextError(ctx)
 		}
-		t, id, err := h.live(ctx)
+		t, id, err := h.live(ctx, ordered)
 		if err != nil {
-			return err
+			if !h.lostAgain(ctx, s, err) {
+				return err
+			}
+			continue
 		}
 		if err = t.move(ctx, id, s, &h.change, policy); err == nil || !h.repeats(ctx, s, err) {
 			return err
@@ -67,10 +71,15 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 // repeats reports whether a request of s that failed with err is to be sent again: because its connection was
 // lost and another may be made, or because the session had expired.
 func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
-	if s.dir == appending && !errors.Is(err, conn.ErrReauthenticated) {
+	if s.dir.kind().rule().repeat == sentOnce && !errors.Is(err, conn.ErrReauthenticated) {
 		return false // the server may have appended, and would do so once more
 	}
-	if !h.m.s.repeatable(err) || ctx.Err() != nil || s.losses >= maxLosses {
+	return h.lostAgain(ctx, s, err)
+}
+
+// lostAgain counts the loss of a connection, and reports whether another may be made for s.
+func (h *handle) lostAgain(ctx context.Context, s *segment, err error) bool {
+	if !h.m.s.repeatable(err) || ctx.Err() != nil || s.losses >= maxRepeats {
 		return false
 	}
 	s.losses++
@@ -267,7 +276,7 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	if len(p) == 0 {
 		return 0, nil
 	}
-	t, _, err := h.live(ctx)
+	t, _, losses, err := h.ready(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -276,9 +285,9 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 		size = t.WriteSize(len(p))
 	}
 	if len(p) > size {
-		return h.transferMany(ctx, dir, p, off, size)
+		return h.transferMany(ctx, dir, p, off, size, losses)
 	}
-	s := segment{dir: dir, off: off, n: len(p), data: p}
+	s := segment{dir: dir, off: off, n: len(p), data: p, losses: losses}
 	if err := h.issue(ctx, &s, conn.WaitForCredits); err != nil {
 		return 0, err
 	}
@@ -286,7 +295,7 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	return s.done, err
 }
 
-func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off int64, size int) (moved int, err error) {
+func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off int64, size, losses int) (moved int, err error) {
 	var segs [window]segment
 	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline}
 	defer p.drop() // p must not be touched after the return
@@ -297,7 +306,7 @@ func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off 
 				break // beyond the known end of the file: only after everything before has arrived
 			}
 			part := b[asked:min(asked+size, len(b))]
-			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part})
+			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part, losses: losses})
 			if err == conn.ErrNoCredits {
 				break
 			}

@@ -65,7 +65,7 @@ func (u *unanswered) remove(m *mount, remote string) {
 
 // wait returns when the server has answered the file's requests that are unanswered now.
 func (u *unanswered) wait(ctx context.Context, m *mount, remote string) error {
-	if u.n.Load() == 0 || ctx.Value(unorderedKey{}) != nil {
+	if u.n.Load() == 0 {
 		return nil
 	}
 	u.mu.Lock()
@@ -82,15 +82,16 @@ func (u *unanswered) wait(ctx context.Context, m *mount, remote string) error {
 	}
 }
 
-// unorderedKey is the context key of operations that do not wait.
-type unorderedKey struct{}
+// ordering says whether an operation waits for the requests on its file that are unanswered.
+type ordering uint8
 
-// unordered returns a context for File.Stat, which describes the file also while the server stalls, and for the removal of a file that
-// could not be finished: it is sent whether or not the server answers the requests that were given up, and if they are carried out
-// later, they find no file.
-func unordered(ctx context.Context) context.Context {
-	return context.WithValue(ctx, unorderedKey{}, true)
-}
+const (
+	ordered ordering = iota
+	// unordered are File.Stat, which describes the file also while the server stalls, the reopening of a file, and the removal of a file
+	// that could not be finished: it is sent whether or not the server answers the requests that were given up, and if they are carried
+	// out later, they find no file.
+	unordered
+)
 
 // effect is what a request does to a file of a share.
 type effect struct {
@@ -118,24 +119,28 @@ func (e *effect) Answered() {
 
 // changeOf is what the requests of a chain change, nil for nothing.
 func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Effect {
-	changes, target := create.Disposition != proto.DispositionOpen, ""
+	changes := create.Disposition != proto.DispositionOpen
 	for i := range steps {
 		changes = changes || steps[i].cmd == proto.CommandWrite || steps[i].cmd == proto.CommandSetInfo
-		target = max(target, steps[i].target) // one step at most has one
 	}
 	if !changes {
 		return nil
 	}
-	return &effect{t.m, create.Name, target, true}
+	return &effect{t.m, create.Name, renamedTo(steps), true}
 }
 
-// awaitUnanswered waits for the requests that were given up and have an effect on a file that a chain names.
-func (t *tree) awaitUnanswered(ctx context.Context, create *proto.CreateRequest, steps []step) error {
-	err := t.m.s.unanswered.wait(ctx, t.m, create.Name)
+// renamedTo is the new name that one of the steps gives to the file; "" for none.
+func renamedTo(steps []step) (target string) {
 	for i := range steps {
-		if err == nil && steps[i].target != "" {
-			err = t.m.s.unanswered.wait(ctx, t.m, steps[i].target)
-		}
+		target = max(target, steps[i].target) // one step at most has one
 	}
-	return err
+	return target
+}
+
+// awaitUnanswered waits for the requests that were given up and have an effect on the named file.
+func (v view) awaitUnanswered(ctx context.Context, remote string) error {
+	if v.order == unordered {
+		return nil
+	}
+	return v.m.s.unanswered.wait(ctx, v.m, remote)
 }

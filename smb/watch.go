@@ -81,7 +81,7 @@ type Watcher struct {
 // Watch starts to watch the named directory. The server collects changes from the first call of Next on.
 func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	var f *File
-	err := s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err := s.run(operation{kind: opOpen, name: name, do: func(ctx context.Context, t view, remote string) error {
 		h, err := s.open(ctx, t, name, remote, listRequest(remote))
 		if err == nil {
 			f = &File{h: h, ctx: s.ctx}
@@ -139,7 +139,7 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 			drop(cl)
 		}
 	}
-	t, id, err := w.f.h.live(ctx)
+	t, id, _, err := w.f.h.ready(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ var errLarge = errors.New("smb: the file is larger than one frame")
 
 // readSmall reads a file with CREATE, READ and CLOSE in one frame.
 func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
-	err = s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+	err = s.run(operation{kind: opReadFile, name: name, do: func(ctx context.Context, t view, remote string) error {
 		n := min(smallIO, t.Conn().Terms().MaxRead)
 		create := openRequest(remote, os.O_RDONLY, 0)
 		create.Options |= proto.OptionNonDirectory
@@ -189,7 +189,7 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	err := errLarge
 	if len(data) <= smallIO && perm&0o200 != 0 { // a repetition could not write to a read-only file that the first attempt created
-		err = s.run(operation{name: name, do: func(ctx context.Context, t *tree, remote string) error {
+		err = s.run(operation{kind: opWriteFile, name: name, do: func(ctx context.Context, t view, remote string) error {
 			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
@@ -232,7 +232,7 @@ func (f *File) closeWritten(err error) error {
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
 // cannot write, or not all. undo is that of chain. had is how many bytes the file had before.
-func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) (had uint64, err error) {
+func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) (had uint64, err error) {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
 		steps = append(steps, step{
@@ -341,7 +341,9 @@ func (s *Share) moveTemporary(beside, name string) error {
 // connection was lost. The server has Limits.CloseTimeout to answer.
 func (s *Share) removeUnfinished(name string) {
 	// If the end of the context ended the wait, the request would be cancelled or not sent at all, and the file would stay.
-	ctx, cancel := s.m.s.closing(unordered(context.WithoutCancel(s.ctx)))
+	ctx, cancel := s.m.s.closing(context.WithoutCancel(s.ctx))
 	defer cancel()
-	s.WithContext(ctx).remove(name)
+	in := s.WithContext(ctx)
+	in.order = unordered
+	in.remove(name)
 }

@@ -1,0 +1,44 @@
+package smb
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOperationTable compares the table in docs/reference/smb.md with the rules. With TARN_UPDATE=1 it writes the table.
+func TestOperationTable(t *testing.T) {
+	const page, begin, end = "../docs/reference/smb.md", "<!-- operations: by TARN_UPDATE=1 go test -run TestOperationTable ./smb -->\n", "<!-- end of operations -->\n"
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(b), begin)
+	have, after, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatal("the page has no place for the table")
+	}
+	want := operationTable()
+	if have == want {
+		return
+	}
+	if os.Getenv("TARN_UPDATE") == "" {
+		t.Fatalf("the table is not current; it would be\n%s", want)
+	}
+	if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func operationTable() string {
+	var b strings.Builder
+	b.WriteString("| operation | after a loss | links and referrals | changes | undone if the context ends |\n|---|---|---|---|---|\n")
+	for k := range opKinds {
+		r := k.rule()
+		repeat := [...]string{repeated: "repeated", sentOnce: "**not repeated**"}[r.repeat]
+		links := [...]string{followed: "followed", notFollowed: "not followed", openFile: ""}[r.links]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.methods, repeat, links, r.changes, r.undone)
+	}
+	return strings.ReplaceAll(b.String(), "|  ", "| ")
+}
