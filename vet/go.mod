@@ -9,4 +9,7 @@ require (
 	golang.org/x/tools v0.47.0
 )
 
-require golang.org/x/mod v0.37.0 // indirect
+require (
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/mod v0.37.0 // indirect
+)

@@ -33,19 +33,19 @@ func index(files []*ast.File) map[token.Pos]site {
 					if u, ok := ast.Unparen(n.Rhs[0]).(*ast.UnaryExpr); ok && u.Op == token.ARROW {
 						sites[u.OpPos] = site{from: types.ExprString(u.X), lhs: n.Lhs, stmt: n}
 					}
-					if c, ok := ast.Unparen(n.Rhs[0]).(*ast.CallExpr); ok {
+					if c := callIn(n.Rhs[0]); c != nil {
 						sites[c.Lparen] = site{call: c, lhs: n.Lhs, stmt: n}
 					}
 				} else if len(n.Rhs) == len(n.Lhs) {
 					for i, e := range n.Rhs {
-						if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+						if c := callIn(e); c != nil {
 							sites[c.Lparen] = site{call: c, lhs: n.Lhs[i : i+1], stmt: n}
 						}
 					}
 				}
 			case *ast.ValueSpec:
 				for i, e := range n.Values {
-					if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+					if c := callIn(e); c != nil {
 						var lhs []ast.Expr
 						for _, name := range n.Names {
 							lhs = append(lhs, name)
@@ -72,6 +72,17 @@ func index(files []*ast.File) map[token.Pos]site {
 		})
 	}
 	return sites
+}
+
+// callIn is the call of which x is the result, or a type assertion on the result; nil for another expression.
+func callIn(x ast.Expr) *ast.CallExpr {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		return x
+	case *ast.TypeAssertExpr:
+		return callIn(x.X)
+	}
+	return nil
 }
 
 // callText is the source text of a call's function, such as p.Get.

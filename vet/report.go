@@ -28,11 +28,11 @@ const (
 	directive     mistake = "directive"
 )
 
-func (f *flow) line(pos token.Pos) int { return f.pass.Fset.Position(pos).Line }
+func (c *checker) line(pos token.Pos) int { return c.pass.Fset.Position(pos).Line }
 
 // where is a line, with its file's name when it differs from near's.
-func (f *flow) where(pos, near token.Pos) string {
-	p, q := f.pass.Fset.Position(pos), f.pass.Fset.Position(near)
+func (c *checker) where(pos, near token.Pos) string {
+	p, q := c.pass.Fset.Position(pos), c.pass.Fset.Position(near)
 	if p.Filename != q.Filename {
 		return fmt.Sprintf("%s:%d", filepath.Base(p.Filename), p.Line)
 	}

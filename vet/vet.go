@@ -21,16 +21,21 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/pools"
 )
 
-// Analyzer reports mistakes in the ownership of references to Tarn's memory.
+// Analyzer reports mistakes in the ownership of references to Tarn's memory, and uses of memory that was given back to
+// another pool: sync.Pool, those that are known, and those that the project's .tarnvet.yaml describes. Its flag config
+// names that file; without it, the file is looked for in the package's directory and in those above it.
 var Analyzer = &analysis.Analyzer{
 	Name:      "tarnvet",
-	Doc:       "find ownership mistakes with Tarn's buffers: leaks, uses after free, double frees, escaping bytes, copies, shared writes",
+	Doc:       "find ownership mistakes with Tarn's buffers and with other pooled memory: leaks, uses after free, double frees, escaping bytes, copies, shared writes",
 	URL:       "https://github.com/tarn-go/tarn/blob/main/docs/vet.md",
-	FactTypes: []analysis.Fact{new(contract)},
+	FactTypes: []analysis.Fact{new(contract), new(pools.Summary)},
 	// For users that need to know which code was left out, and why.
 	ResultType: reflect.TypeFor[*Summary](),
+	Flags:      flags(),
 	Run:        run,
 }
 
@@ -63,7 +68,11 @@ type checker struct {
 
 func run(pass *analysis.Pass) (any, error) {
 	kinds := newTracked(pass.Pkg)
-	if kinds == nil || len(pass.Files) == 0 {
+	others, err := newPools(pass)
+	if err != nil {
+		return nil, err
+	}
+	if kinds == nil && others == nil || len(pass.Files) == 0 {
 		return new(Summary), nil
 	}
 	c := &checker{
@@ -72,8 +81,22 @@ func run(pass *analysis.Pass) (any, error) {
 		filled: map[field]token.Pos{}, seen: map[string]bool{}, summary: new(Summary),
 	}
 	c.notes = readDirectives(pass)
-	c.declarations()
+	if kinds != nil {
+		c.declarations()
+	}
 	fns := ordered(c.build())
+	if kinds != nil {
+		c.tarn(fns)
+	}
+	if others != nil {
+		c.pools(others, fns)
+	}
+	c.notes.unused(pass)
+	return c.summary, nil
+}
+
+// tarn finds the mistakes with Tarn's types.
+func (c *checker) tarn(fns []*ssa.Function) {
 	for _, fn := range fns {
 		c.function(fn)
 	}
@@ -81,11 +104,9 @@ func run(pass *analysis.Pass) (any, error) {
 	c.copies()
 	for fn, con := range c.contracts {
 		if con.says() {
-			pass.ExportObjectFact(fn, con)
+			c.pass.ExportObjectFact(fn, con)
 		}
 	}
-	c.notes.unused(pass)
-	return c.summary, nil
 }
 
 // build makes the SSA form of the package. Imports need no bodies.

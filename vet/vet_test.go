@@ -31,6 +31,11 @@ func TestCorpora(t *testing.T) {
 		"leak", "use", "double", "escape", "copied", "write", "contracts", "directives", "quiet", "lookalike")
 }
 
+// One corpus for each pool, with correct uses.
+func TestPools(t *testing.T) {
+	analysistest.Run(findings{t}, analysistest.TestData(), vet.Analyzer, "pool/std")
+}
+
 func TestFixes(t *testing.T) {
 	analysistest.RunWithSuggestedFixes(findings{t}, analysistest.TestData(), vet.Analyzer, "fix")
 }

@@ -29,7 +29,7 @@ func (f Finding) String() string {
 type Facts struct {
 	mu     sync.RWMutex
 	list   map[key]analysis.Fact
-	byName map[string]analysis.Fact // for variants of a package, whose objects differ
+	byName map[name]analysis.Fact // for variants of a package, whose objects differ
 	fixed  bool
 }
 
@@ -38,9 +38,14 @@ type key struct {
 	typ reflect.Type
 }
 
+type name struct {
+	full string
+	typ  reflect.Type
+}
+
 // NewFacts returns an empty set.
 func NewFacts() *Facts {
-	return &Facts{list: map[key]analysis.Fact{}, byName: map[string]analysis.Fact{}}
+	return &Facts{list: map[key]analysis.Fact{}, byName: map[name]analysis.Fact{}}
 }
 
 // Get copies a fact to the value that fact points to.
@@ -48,7 +53,7 @@ func (f *Facts) Get(obj types.Object, fact analysis.Fact) bool {
 	f.mu.RLock()
 	known, ok := f.list[key{obj, reflect.TypeOf(fact)}]
 	if fn, isFunc := obj.(*types.Func); !ok && isFunc {
-		known, ok = f.byName[fn.FullName()]
+		known, ok = f.byName[name{fn.FullName(), reflect.TypeOf(fact)}]
 	}
 	f.mu.RUnlock()
 	if ok {
@@ -68,7 +73,7 @@ func (f *Facts) Set(obj types.Object, fact analysis.Fact) {
 	f.mu.Lock()
 	f.list[key{obj, reflect.TypeOf(fact)}] = fact
 	if fn, ok := obj.(*types.Func); ok {
-		f.byName[fn.FullName()] = fact
+		f.byName[name{fn.FullName(), reflect.TypeOf(fact)}] = fact
 	}
 	f.mu.Unlock()
 }

@@ -1,0 +1,381 @@
+package pools
+
+import (
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+)
+
+// call runs a call. It returns false if that does not return.
+func (f *flow) call(s *state, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) bool {
+	if b, ok := c.Value.(*ssa.Builtin); ok {
+		f.builtin(s, b.Name(), c, v, pos)
+		return true
+	}
+	var args []Binding
+	for _, a := range operands(c) {
+		args = append(args, f.refs(s, a))
+	}
+	return f.apply(s, c, args, v, pos)
+}
+
+// apply applies the effects of a call. v is nil for a deferred one.
+func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, pos token.Pos) bool {
+	if b, ok := c.Value.(*ssa.Builtin); ok {
+		f.builtin(s, b.Name(), c, v, pos)
+		return true
+	}
+	fn := callee(c)
+	if neverReturns(fn) {
+		return false
+	}
+	vars := operands(c)
+	name := f.callText(c)
+	if list := f.Contracts.Lookup(fn); len(list) > 0 {
+		f.contract(s, list, vars, args, name, v, pos)
+		return true
+	}
+	sum := f.summaryOf(c)
+	if sum != nil && sum.NoReturn {
+		return false
+	}
+	ends := map[int]bool{}
+	if sum != nil {
+		for _, e := range sum.Ends {
+			if e.Arg < len(vars) {
+				ends[e.Arg] = true
+			}
+		}
+	}
+	retains := isRetain(fn)
+	for i, b := range args {
+		if _, variable := vars[i].(*ssa.Alloc); variable && i >= len(c.Args) && !c.IsInvoke() {
+			continue // captured by a literal
+		}
+		if ends[i] || retains && i == 0 && f.retain(s, b, vars[i]) {
+			continue
+		}
+		f.look(s, b, pos, "passed to "+name)
+	}
+	contents := map[int]Binding{}
+	if sum != nil {
+		for i, e := range sum.Ends {
+			if e.Content && e.Arg < len(vars) {
+				contents[i] = f.content(s, vars[e.Arg], PathOf(e.Path))
+			}
+		}
+	}
+	if !f.pure(fn) {
+		f.clobber(s, c, vars, args, sum)
+	}
+	if sum != nil {
+		for i, e := range sum.Ends {
+			switch {
+			case e.Arg >= len(vars):
+			case e.Content:
+				if p, ok := PlaceOf(vars[e.Arg], s.original); ok && len(contents[i]) > 0 {
+					s.mem[Place{p.Root, p.Path.Join(PathOf(e.Path))}] = contents[i]
+				}
+				f.end(s, contents[i], vars[e.Arg], pos, name, true)
+			default:
+				f.end(s, args[e.Arg], vars[e.Arg], pos, name, false)
+			}
+		}
+	}
+	if v != nil {
+		f.results(s, fn, sum, vars, args, v)
+	}
+	return true
+}
+
+// contract applies the effects that a contract states.
+func (f *flow) contract(s *state, list []contracts.Call, vars []ssa.Value, args []Binding, name string, v *ssa.Call, pos token.Pos) {
+	subject := map[int]bool{}
+	for _, e := range list {
+		subject[e.Arg] = e.Effect == contracts.Release
+	}
+	for i, b := range args {
+		if !subject[i] {
+			f.look(s, b, pos, "used by "+name)
+		}
+	}
+	for _, e := range list {
+		if e.Arg >= len(vars) {
+			continue
+		}
+		switch b := args[e.Arg]; e.Effect {
+		case contracts.Release:
+			f.end(s, b, vars[e.Arg], pos, name, false)
+		case contracts.Retain:
+			f.retain(s, b, vars[e.Arg])
+		case contracts.Invalidate:
+			for _, r := range b {
+				if st := s.objs[r.Of]; r.Mode != Inside {
+					st.epoch++
+					st.stale, st.staleBy = pos, name
+					s.objs[r.Of] = st
+				}
+			}
+		case contracts.View:
+			if v != nil {
+				f.view(s, b, v)
+			}
+		}
+	}
+}
+
+// view binds the results of a call that are bytes of b.
+func (f *flow) view(s *state, b Binding, v *ssa.Call) {
+	var views Binding
+	for _, r := range b {
+		if r.Mode != Inside {
+			views = append(views, Ref{Of: r.Of, Mode: View, epoch: s.objs[r.Of].epoch})
+		}
+	}
+	res := v.Call.Signature().Results()
+	for i := range res.Len() {
+		if isError(res.At(i).Type()) || !leadsToBytes(res.At(i).Type()) && !tracked(res.At(i).Type()) {
+			continue
+		}
+		at := slot{v, i}
+		if res.Len() == 1 {
+			at.index = -1
+		}
+		s.vals[at] = views
+	}
+}
+
+// retain records another reference of an object, or makes a view one of its own. It returns false if there is
+// nothing to retain.
+func (f *flow) retain(s *state, b Binding, v ssa.Value) bool {
+	for _, r := range b {
+		switch r.Mode {
+		case View:
+			s.vals[slot{v, -1}] = Binding{{Of: f.object(s, v, Path{}.With(Step{Field, -1}))}}
+			return true
+		case Self:
+			st := s.objs[r.Of]
+			if st.ended.IsValid() {
+				return false
+			}
+			st.extra++
+			s.objs[r.Of] = st
+			return true
+		}
+	}
+	return false
+}
+
+// retainers are names of methods that add a reference, in projects of which there is no contract.
+var retainers = map[string]bool{"Retain": true, "Ref": true, "AddRef": true, "IncRef": true, "IncrRef": true, "Incref": true, "Hold": true}
+
+func isRetain(fn *types.Func) bool {
+	return fn != nil && fn.Signature().Recv() != nil && retainers[fn.Name()]
+}
+
+// content is what is in a part of the memory to which an argument points.
+func (f *flow) content(s *state, v ssa.Value, path Path) Binding {
+	p, ok := PlaceOf(v, s.original)
+	if !ok {
+		return nil
+	}
+	p.Path = p.Path.Join(path)
+	if b, ok := s.mem[p]; ok {
+		return b
+	}
+	if p.variable() && !f.leaked[p.Root.(*ssa.Alloc)] {
+		return nil // never stored to
+	}
+	o := f.object(s, p.Root, p.Path.With(Step{Field, -2}))
+	o.from, o.found = p, true
+	delete(s.objs, o) // another one may have been there before
+	b := Binding{{Of: o}}
+	s.mem[p] = b
+	return b
+}
+
+// end ends the references of a binding.
+func (f *flow) end(s *state, b Binding, v ssa.Value, pos token.Pos, by string, content bool) {
+	// What a pointer to a slice points to goes to the pool with it.
+	if mi, ok := v.(*ssa.MakeInterface); ok {
+		v = mi.X
+	}
+	if ptr, ok := v.Type().Underlying().(*types.Pointer); ok && !content {
+		if _, slice := ptr.Elem().Underlying().(*types.Slice); slice {
+			if p, ok := PlaceOf(v, s.original); ok {
+				b = b.join(s.mem[p])
+			}
+		}
+	}
+	done := map[*Object]bool{}
+	for _, r := range b {
+		if r.Mode == Inside || r.Mode == View && (r.from.Root == nil || r.from.Path != Path{}) || done[r.Of] {
+			continue
+		}
+		done[r.Of] = true
+		st := s.objs[r.Of]
+		switch {
+		case st.epoch < 0: // reported
+		case st.extra > 0:
+			st.extra--
+			s.objs[r.Of] = st
+		case st.ended.IsValid():
+			f.twice(s, r, st, pos, by)
+			f.forget(s, r.Of)
+		default:
+			if st.kept.pos.IsValid() {
+				f.escaped(s, r, st, pos, by)
+			}
+			s.objs[r.Of] = status{ended: pos, by: by, deferred: f.deferring, epoch: st.epoch}
+		}
+	}
+}
+
+// clobber forgets what an unknown function may have changed.
+func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Binding, sum *Summary) {
+	f.waited(s)
+	roots := map[ssa.Value]bool{}
+	dynamic := callee(c) == nil
+	for _, a := range vars {
+		if mi, ok := a.(*ssa.MakeInterface); ok {
+			a = mi.X
+		}
+		roots[s.original(a)] = true
+		if p, ok := PlaceOf(a, s.original); ok {
+			roots[p.Root] = true
+			if p.variable() && sum == nil {
+				for q := range s.mem {
+					if q.Within(p) {
+						delete(s.mem, q)
+					}
+				}
+				for q := range s.loads {
+					if q.Within(p) {
+						delete(s.loads, q)
+					}
+				}
+			}
+		}
+	}
+	s.released(func(k custody) bool {
+		_, global := k.at.Root.(*ssa.Global)
+		return k.at.Root != nil && (dynamic || global || roots[k.at.Root])
+	})
+	// A method may have taken a field of its receiver out of it.
+	for _, b := range args {
+		for _, r := range b {
+			if r.Mode == Self {
+				s.detach(func(q Ref) bool { return q.Of == r.Of && q.from.Root != nil })
+			}
+		}
+	}
+	f.forgetLoads(s)
+}
+
+// parts are functions that return a part of their first argument.
+var parts = map[string]bool{
+	"TrimSpace": true, "Trim": true, "TrimLeft": true, "TrimRight": true, "TrimPrefix": true, "TrimSuffix": true, "TrimFunc": true,
+	"Cut": true, "CutPrefix": true, "CutSuffix": true, "Split": true, "SplitN": true, "Fields": true,
+}
+
+// results binds the results of a call.
+func (f *flow) results(s *state, fn *types.Func, sum *Summary, vars []ssa.Value, args []Binding, v *ssa.Call) {
+	if fn != nil && fn.Pkg() != nil && (fn.Pkg().Path() == "bytes" || fn.Pkg().Path() == "strings") && parts[fn.Name()] && fn.Signature().Recv() == nil {
+		f.view(s, args[0].with(View), v)
+		return
+	}
+	if sum == nil {
+		return
+	}
+	for _, r := range sum.Views {
+		if r.Arg >= len(args) {
+			continue
+		}
+		at := slot{v, r.Result}
+		if v.Call.Signature().Results().Len() == 1 {
+			at.index = -1
+		}
+		var b Binding
+		for _, q := range args[r.Arg] {
+			if q.Mode == Self || q.Mode == View {
+				q.Mode, q.epoch = View, s.objs[q.Of].epoch
+				b = append(b, q)
+			}
+		}
+		s.vals[at] = b
+	}
+}
+
+// builtin runs a built-in function.
+func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) {
+	arg := func(i int) Binding { return f.refs(s, c.Args[i]) }
+	switch name {
+	case "append":
+		dst := arg(0)
+		if isNil(c.Args[0]) {
+			dst = nil
+		}
+		var src Binding
+		if len(c.Args) > 1 {
+			src = arg(1)
+		}
+		f.look(s, dst.join(src), pos, "used by append")
+		b := dst
+		if elem, ok := c.Args[0].Type().Underlying().(*types.Slice); ok && !basicElem(elem) {
+			b = b.join(src.with(Inside))
+		}
+		if v != nil {
+			s.vals[slot{v, -1}] = b
+		}
+	case "copy":
+		f.look(s, arg(0).join(arg(1)), pos, "copied")
+	case "clear":
+		f.look(s, arg(0), pos, "cleared")
+	case "delete":
+		f.overwrittenMap(s, c.Args[0])
+	case "String", "StringData", "Slice", "SliceData": // of package unsafe
+		if v != nil {
+			s.vals[slot{v, -1}] = arg(0).with(View)
+		}
+	case "Add":
+		if v != nil {
+			s.vals[slot{v, -1}] = arg(0)
+		}
+	}
+}
+
+func (f *flow) overwrittenMap(s *state, m ssa.Value) {
+	s.released(func(k custody) bool { return k.how == "stored in a map" })
+}
+
+// neverReturns reports whether a function of the standard library does not return.
+func neverReturns(fn *types.Func) bool {
+	if fn == nil || fn.Pkg() == nil {
+		return false
+	}
+	switch path, name := fn.Pkg().Path(), fn.Name(); path {
+	case "testing":
+		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Skip") && name != "Skipped" || name == "FailNow"
+	case "os":
+		return name == "Exit"
+	case "runtime":
+		return name == "Goexit"
+	case "log":
+		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic")
+	}
+	return false
+}
+
+// computing are packages whose functions change no memory but that of their arguments, and wait for nothing.
+var computing = map[string]bool{
+	"bytes": true, "cmp": true, "encoding/binary": true, "encoding/hex": true, "errors": true, "math": true, "math/bits": true,
+	"strconv": true, "strings": true, "unicode": true, "unicode/utf8": true, "unsafe": true, "sync/atomic": true,
+}
+
+func (f *flow) pure(fn *types.Func) bool {
+	return fn != nil && (fn.Pkg() == nil || computing[fn.Pkg().Path()])
+}

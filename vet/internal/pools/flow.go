@@ -1,0 +1,504 @@
+// Package pools finds uses of pooled memory after its reference was given up, for the pools that package contracts
+// describes. It follows references, and bytes of them, on every path of a function. A function's effects on its
+// arguments are inferred from its body, and are facts for its callers.
+//
+// Memory that is not put back is no mistake: the garbage collector frees it.
+package pools
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+)
+
+// Limits of the search through one function. Paths beyond them are left out.
+const (
+	maxVisits      = 3000
+	maxBlockStates = 80
+)
+
+// Checker finds the mistakes in one package.
+type Checker struct {
+	Contracts *contracts.Set
+	// Fact returns what is known of a function of another package.
+	Fact func(*types.Func, *Summary) bool
+	// Report is called for each finding.
+	Report func(Finding)
+	// Name is the name of the variable to which the result of the call at a position is assigned, if any.
+	Name func(token.Pos) string
+	// Where is a position's line, with the file if that differs from near's.
+	Where func(pos, near token.Pos) string
+
+	known  map[*types.Func]*Summary
+	anon   map[*ssa.Function]*Summary
+	others map[*types.Func]*Summary
+	seen   map[report]bool
+}
+
+type report struct {
+	kind string
+	pos  token.Pos
+}
+
+// flow follows references through one function.
+type flow struct {
+	*Checker
+	fn      *ssa.Function
+	numbers map[ssa.Value]int
+	objects map[objectKey]*Object
+	live    []map[ssa.Value]bool
+	exits   []exit
+	visits  int
+	cut     bool
+	// deferring is the defer statement whose call runs.
+	deferring token.Pos
+	leaked    map[*ssa.Alloc]bool // variables whose address other code may have
+}
+
+type objectKey struct {
+	v    ssa.Value
+	gen  int
+	path Path
+}
+
+// exit is the state at a return, with what the results lead to.
+type exit struct {
+	s       *state
+	ret     *ssa.Return
+	results []Binding
+}
+
+func (f *flow) number(v ssa.Value) int {
+	if v == nil {
+		return -1
+	}
+	n, ok := f.numbers[v]
+	if !ok {
+		n = len(f.numbers)
+		f.numbers[v] = n
+	}
+	return n
+}
+
+// run follows all paths.
+func (f *flow) run() {
+	f.liveness()
+	seen := make([]map[string]bool, len(f.fn.Blocks))
+	type visit struct {
+		b *ssa.BasicBlock
+		s *state
+	}
+	work := []visit{{f.fn.Blocks[0], newState()}}
+	for len(work) > 0 {
+		v := work[len(work)-1]
+		work = work[:len(work)-1]
+		at := seen[v.b.Index]
+		if at == nil {
+			at = map[string]bool{}
+			seen[v.b.Index] = at
+		}
+		f.prune(v.s, v.b)
+		key := v.s.key(f.number)
+		if at[key] {
+			continue
+		}
+		if len(at) >= maxBlockStates || f.visits >= maxVisits {
+			f.cut = true
+			continue
+		}
+		at[key] = true
+		f.visits++
+		f.block(v.b, v.s, func(b *ssa.BasicBlock, s *state) { work = append(work, visit{b, s}) })
+	}
+}
+
+// liveness computes the values that each block, or one after it, uses.
+func (f *flow) liveness() {
+	blocks := f.fn.Blocks
+	f.live = make([]map[ssa.Value]bool, len(blocks))
+	for i := range f.live {
+		f.live[i] = map[ssa.Value]bool{}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, b := range slices.Backward(blocks) {
+			in := f.live[b.Index]
+			before := len(in)
+			defined := map[ssa.Value]bool{}
+			for _, instr := range b.Instrs {
+				if v, ok := instr.(ssa.Value); ok {
+					defined[v] = true
+				}
+			}
+			for _, succ := range b.Succs {
+				for v := range f.live[succ.Index] {
+					if !defined[v] {
+						in[v] = true
+					}
+				}
+				at := slices.Index(succ.Preds, b)
+				for _, instr := range succ.Instrs {
+					phi, ok := instr.(*ssa.Phi)
+					if !ok {
+						break
+					}
+					if v := phi.Edges[at]; !defined[v] {
+						in[v] = true
+					}
+				}
+			}
+			var ops [16]*ssa.Value
+			for _, instr := range b.Instrs {
+				if _, ok := instr.(*ssa.Phi); ok {
+					continue
+				}
+				for _, op := range instr.Operands(ops[:0]) {
+					if *op != nil && !defined[*op] {
+						in[*op] = true
+					}
+				}
+			}
+			changed = changed || len(in) > before
+		}
+	}
+}
+
+// prune drops what has no effect any more, so that paths merge.
+func (f *flow) prune(s *state, b *ssa.BasicBlock) {
+	live := f.live[b.Index]
+	phis := map[ssa.Value]bool{}
+	for _, instr := range b.Instrs {
+		phi, ok := instr.(*ssa.Phi)
+		if !ok {
+			break
+		}
+		phis[phi] = true
+	}
+	keep := func(v ssa.Value) bool {
+		switch v.(type) {
+		case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
+			return true
+		}
+		return live[v] || phis[v]
+	}
+	for v := range s.vals {
+		if !keep(v.v) {
+			delete(s.vals, v)
+		}
+	}
+	used := map[ssa.Value]bool{}
+	for v, w := range s.same {
+		if !keep(v) {
+			delete(s.same, v)
+		} else {
+			used[w] = true
+		}
+	}
+	for p, v := range s.loads {
+		if !keep(p.Root) && !used[p.Root] {
+			delete(s.loads, p)
+		} else {
+			used[v] = true
+		}
+	}
+	for c := range s.facts {
+		for _, v := range c.values() {
+			if v != nil && !keep(v) && !used[v] {
+				delete(s.facts, c)
+			}
+		}
+	}
+	for p := range s.mem {
+		if !keep(p.Root) && !used[p.Root] {
+			delete(s.mem, p)
+		}
+	}
+	for o := range s.objs {
+		if !keep(o.value) && !s.bound(o) && !used[o.value] && !f.ofParameter(o) {
+			delete(s.objs, o)
+		}
+	}
+	for v := range s.gen {
+		if !keep(v) && !used[v] {
+			delete(s.gen, v)
+		}
+	}
+}
+
+// ofParameter reports whether an object is a parameter's, or was found in memory to which one leads.
+func (f *flow) ofParameter(o *Object) bool {
+	v := o.value
+	if o.found {
+		v = o.from.Root
+	}
+	switch v.(type) {
+	case *ssa.Parameter, *ssa.FreeVar:
+		return true
+	}
+	return false
+}
+
+// block runs the instructions of b and passes the next blocks to next.
+func (f *flow) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock, *state)) {
+	for _, instr := range b.Instrs {
+		switch instr := instr.(type) {
+		case *ssa.Phi:
+			continue
+		case *ssa.If:
+			f.branch(b, s, instr, next)
+			return
+		case *ssa.Return:
+			f.leave(s, instr)
+			return
+		case *ssa.Panic:
+			return
+		case *ssa.Jump:
+			f.edge(s, b, b.Succs[0])
+			next(b.Succs[0], s)
+			return
+		}
+		if v, ok := instr.(ssa.Value); ok {
+			f.redefine(s, v)
+		}
+		if !f.step(s, instr) {
+			return
+		}
+	}
+}
+
+// redefine forgets what was known of v before the instruction that defines it runs again.
+func (f *flow) redefine(s *state, v ssa.Value) {
+	if o := f.objects[objectKey{v: v, gen: s.gen[v]}]; o != nil {
+		if _, ok := s.objs[o]; ok || s.bound(o) {
+			s.gen[v] = 1 - s.gen[v]
+			if old := f.objects[objectKey{v: v, gen: s.gen[v]}]; old != nil {
+				delete(s.objs, old)
+				s.detach(func(r Ref) bool { return r.Of == old })
+			}
+		}
+	}
+	delete(s.vals, slot{v, -1})
+	delete(s.same, v)
+	for w, old := range s.same {
+		if old == v {
+			delete(s.same, w)
+		}
+	}
+	for p, w := range s.loads {
+		if p.Root == v || w == v {
+			delete(s.loads, p)
+		}
+	}
+	for p := range s.mem {
+		if p.Root == v {
+			delete(s.mem, p)
+		}
+	}
+	for c := range s.facts {
+		if c.X.Value == v || c.Y.Value == v {
+			delete(s.facts, c)
+		}
+	}
+}
+
+func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa.BasicBlock, *state)) {
+	value, known := f.truth(s, instr.Cond)
+	c, positive := CondOf(instr.Cond, s.original)
+	for i := 1; i >= 0; i-- { // the true branch is followed first
+		taken := i == 0
+		if known && value != taken {
+			continue
+		}
+		t := s.clone()
+		if !known {
+			t.facts[c] = taken == positive
+			t.trail = &step{instr.Cond, taken, s.trail}
+		}
+		f.edge(t, b, b.Succs[i])
+		next(b.Succs[i], t)
+	}
+}
+
+// truth is what is known of a bool.
+func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
+	if value, ok = fixed(v); ok {
+		return value, true
+	}
+	c, positive := CondOf(v, s.original)
+	if c.Op == token.ILLEGAL {
+		if value, ok = fixed(c.X.Value); ok {
+			return value == positive, true
+		}
+	}
+	if value, ok = s.facts[c]; ok {
+		return value == positive, true
+	}
+	return false, false
+}
+
+// edge gives the phis of the next block their values.
+func (f *flow) edge(s *state, from, to *ssa.BasicBlock) {
+	at := slices.Index(to.Preds, from)
+	type change struct {
+		phi   *ssa.Phi
+		b     Binding
+		facts map[Cond]bool
+	}
+	var changes []change
+	for _, instr := range to.Instrs {
+		phi, ok := instr.(*ssa.Phi)
+		if !ok {
+			break
+		}
+		c := change{phi: phi, b: f.refs(s, phi.Edges[at]), facts: map[Cond]bool{}}
+		edge := s.original(phi.Edges[at])
+		for known, value := range s.facts { // what is known of the edge is known of the phi
+			if known.X.Value == edge {
+				known.X.Value = phi
+				c.facts[known] = value
+			}
+		}
+		if k, ok := edge.(*ssa.Const); ok {
+			if k.IsNil() {
+				c.facts[Cond{token.EQL, Term{Value: phi}, Term{Const: "nil"}}] = true
+			} else if value, ok := fixed(k); ok {
+				c.facts[Cond{Op: token.ILLEGAL, X: Term{Value: phi}}] = value
+			}
+		} else if nonNil(edge) {
+			c.facts[Cond{token.EQL, Term{Value: phi}, Term{Const: "nil"}}] = false
+		}
+		changes = append(changes, c)
+	}
+	for _, c := range changes {
+		f.redefine(s, c.phi)
+		s.vals[slot{c.phi, -1}] = c.b
+		for known, value := range c.facts {
+			s.facts[known] = value
+		}
+	}
+}
+
+// nonNil reports whether a value is certainly not nil.
+func nonNil(v ssa.Value) bool {
+	switch v := v.(type) {
+	case *ssa.MakeInterface, *ssa.Alloc, *ssa.MakeClosure, *ssa.MakeSlice, *ssa.MakeMap:
+		return true
+	case *ssa.UnOp:
+		g, ok := v.X.(*ssa.Global)
+		return ok && v.Op == token.MUL && isError(g.Type().(*types.Pointer).Elem())
+	}
+	return false
+}
+
+// object is the object that a value is when it is first seen.
+func (f *flow) object(s *state, v ssa.Value, path Path) *Object {
+	key := objectKey{v, s.gen[v], path}
+	o := f.objects[key]
+	if o == nil {
+		o = &Object{id: len(f.objects), value: v}
+		f.objects[key] = o
+	}
+	return o
+}
+
+// tracked reports whether a value of the type can be a reference.
+func tracked(t types.Type) bool {
+	switch u := t.Underlying().(type) {
+	case *types.Pointer, *types.Slice, *types.Interface, *types.Struct:
+		return !isError(t)
+	case *types.Basic:
+		return u.Kind() == types.UnsafePointer
+	}
+	return false
+}
+
+// refs is what a value leads to: by default, itself.
+func (f *flow) refs(s *state, v ssa.Value) Binding {
+	if b, ok := s.vals[slot{v, -1}]; ok {
+		return b
+	}
+	switch v := v.(type) {
+	case *ssa.Const, *ssa.Function, *ssa.Global, *ssa.Builtin:
+		return nil
+	case *ssa.FieldAddr:
+		return f.refs(s, v.X).with(View)
+	case *ssa.IndexAddr:
+		return f.refs(s, v.X).with(View)
+	}
+	if v = s.original(v); !tracked(v.Type()) {
+		return nil
+	}
+	if b, ok := s.vals[slot{v, -1}]; ok {
+		return b
+	}
+	return Binding{{Of: f.object(s, v, Path{})}}
+}
+
+// reach is what a value leads to, with what is in the variable that it points to.
+func (f *flow) reach(s *state, v ssa.Value) Binding {
+	b := f.refs(s, v)
+	if _, ok := v.Type().Underlying().(*types.Pointer); ok {
+		if p, ok := PlaceOf(v, s.original); ok && p.variable() {
+			b = b.join(f.inside(s, p))
+		}
+	}
+	return b
+}
+
+// inside is what a place and its parts lead to, as things in it.
+func (f *flow) inside(s *state, p Place) Binding {
+	var b Binding
+	for q, c := range s.mem {
+		if q.Within(p) {
+			b = b.join(c.with(Inside))
+		}
+	}
+	slices.SortFunc(b, func(x, y Ref) int { return x.Of.id - y.Of.id })
+	return b
+}
+
+// ended reports whether what a reference leads to is not valid any more.
+func (s *state) ended(r Ref) (status, bool) {
+	st := s.objs[r.Of]
+	return st, st.ended.IsValid() || r.Mode != Self && r.epoch < st.epoch
+}
+
+// look handles a use of what a value leads to.
+func (f *flow) look(s *state, b Binding, pos token.Pos, how string) {
+	for _, r := range b {
+		if r.Mode == Inside {
+			continue
+		}
+		if st, ended := s.ended(r); ended {
+			f.used(s, r, st, pos, how)
+			f.forget(s, r.Of)
+		}
+	}
+}
+
+// forget drops what is known of an object.
+func (f *flow) forget(s *state, o *Object) {
+	s.objs[o] = status{epoch: -1 << 20}
+}
+
+// leave handles a return: what outlives the function must not have ended.
+func (f *flow) leave(s *state, ret *ssa.Return) {
+	e := exit{s: s, ret: ret}
+	for _, v := range ret.Results {
+		b := f.reach(s, v)
+		e.results = append(e.results, b)
+	}
+	f.exits = append(f.exits, exit{s.clone(), ret, e.results})
+	for i, b := range e.results {
+		for _, r := range b {
+			if st, ended := s.ended(r); ended && !isError(ret.Results[i].Type()) {
+				f.returned(s, r, st, ret.Pos())
+				f.forget(s, r.Of)
+			}
+		}
+	}
+}

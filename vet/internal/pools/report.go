@@ -1,0 +1,187 @@
+package pools
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// A Finding is one mistake. Kind is "use", "double" or "escape".
+type Finding struct {
+	Kind    string
+	Pos     token.Pos
+	Taken   token.Pos // where the function got the reference
+	Message string
+	Related []analysis.RelatedInformation
+}
+
+// used reports a use of what has ended.
+func (f *flow) used(s *state, r Ref, st status, pos token.Pos, how string) {
+	name := f.nameOfObject(r.Of)
+	var text string
+	switch {
+	case !st.ended.IsValid():
+		text = fmt.Sprintf("use after release: bytes of %s are %s, but %s at %s ended them; use them before, or copy them", name, how, st.staleBy, f.Where(st.stale, pos))
+		st.ended = st.stale
+	case f.deferring.IsValid():
+		text = fmt.Sprintf("use after release: %s was given back by %s at %s, and is %s by this defer when the function returns", name, st.by, f.Where(st.ended, pos), how)
+	case r.Mode == View:
+		text = fmt.Sprintf("use after release: these are bytes of %s, which %s gave back at %s, and are %s here; use them before, or copy them", name, st.by, f.Where(st.ended, pos), how)
+	default:
+		text = fmt.Sprintf("use after release: %s was given back by %s at %s, and is %s here; another goroutine may have it by now", name, st.by, f.Where(st.ended, pos), how)
+	}
+	f.emit(s, "use", r.Of, pos, st.ended, text)
+}
+
+// twice reports a second release.
+func (f *flow) twice(s *state, r Ref, st status, pos token.Pos, by string) {
+	name := f.nameOfObject(r.Of)
+	text := fmt.Sprintf("double release: %s was given back by %s at %s already; its next two users would share it", name, st.by, f.Where(st.ended, pos))
+	if f.deferring.IsValid() && st.deferred != f.deferring {
+		text = fmt.Sprintf("double release: %s is given back by %s at %s, and again by this defer when the function returns; its next two users would share it", name, st.by, f.Where(st.ended, pos))
+	}
+	f.emit(s, "double", r.Of, pos, st.ended, text)
+}
+
+// escaped reports what was stored elsewhere before it was given back.
+func (f *flow) escaped(s *state, r Ref, st status, pos token.Pos, by string) {
+	name := f.nameOfObject(r.Of)
+	text := fmt.Sprintf("escape: %s, or bytes of it, is %s here, and outlives its release by %s at %s; store a copy, or release it later", name, st.kept.how, by, f.Where(pos, st.kept.pos))
+	if st.kept.wait {
+		text = fmt.Sprintf("escape: %s is %s here, and is given back by %s at %s, perhaps before that is done; wait for it, or let it give %s back", name, st.kept.how, by, f.Where(pos, st.kept.pos), name)
+	}
+	f.emit(s, "escape", r.Of, st.kept.pos, pos, text)
+}
+
+// returned reports what is returned after it was given back.
+func (f *flow) returned(s *state, r Ref, st status, pos token.Pos) {
+	name := f.nameOfObject(r.Of)
+	if !st.ended.IsValid() {
+		f.emit(s, "escape", r.Of, pos, st.stale, fmt.Sprintf("escape: bytes of %s are returned, but %s at %s ended them; return a copy", name, st.staleBy, f.Where(st.stale, pos)))
+		return
+	}
+	text := fmt.Sprintf("escape: %s is returned, but it was given back by %s at %s", name, st.by, f.Where(st.ended, pos))
+	switch r.Mode {
+	case View:
+		text = fmt.Sprintf("escape: bytes of %s are returned, but it was given back by %s at %s; return a copy", name, st.by, f.Where(st.ended, pos))
+	case Inside:
+		text = fmt.Sprintf("escape: the result leads to %s, or to bytes of it, which was given back by %s at %s; put a copy in it", name, st.by, f.Where(st.ended, pos))
+	}
+	f.emit(s, "escape", r.Of, pos, st.ended, text)
+}
+
+func (f *flow) emit(s *state, kind string, o *Object, pos, other token.Pos, text string) {
+	if !pos.IsValid() {
+		pos = f.fn.Pos()
+	}
+	if f.seen[report{kind, pos}] {
+		return
+	}
+	f.seen[report{kind, pos}] = true
+	d := Finding{Kind: kind, Pos: pos, Taken: o.value.Pos(), Message: text}
+	add := func(pos token.Pos, text string) {
+		if pos.IsValid() {
+			d.Related = append(d.Related, analysis.RelatedInformation{Pos: pos, Message: text})
+		}
+	}
+	add(other, "given back here")
+	for _, step := range s.path() {
+		add(step.cond.Pos(), fmt.Sprintf("this condition is %v", step.taken))
+	}
+	f.Report(d)
+}
+
+// nameOfObject is the source's name of an object.
+func (f *flow) nameOfObject(o *Object) string {
+	if o.found {
+		if name := f.nameOf(o.from); name != "" {
+			return name
+		}
+	}
+	switch v := o.value.(type) {
+	case *ssa.Parameter, *ssa.FreeVar:
+		return v.Name()
+	case *ssa.Alloc:
+		if token.IsIdentifier(v.Comment) && v.Comment != "complit" && v.Comment != "new" && v.Comment != "varargs" {
+			return v.Comment
+		}
+	case *ssa.Phi:
+		if token.IsIdentifier(v.Comment) {
+			return v.Comment
+		}
+	case *ssa.Extract:
+		if name := f.Name(v.Tuple.Pos()); name != "" {
+			return name
+		}
+	}
+	if name := f.Name(o.value.Pos()); name != "" {
+		return name
+	}
+	return "the pooled value"
+}
+
+// nameOf is the source's name of a place; "" if it has none.
+func (f *flow) nameOf(p Place) string {
+	var name string
+	switch v := p.Root.(type) {
+	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
+		name = v.Name()
+	case *ssa.Alloc:
+		if name = v.Comment; !token.IsIdentifier(name) || name == "complit" || name == "new" {
+			name = ""
+		}
+	case *ssa.UnOp:
+		if q, ok := PlaceOf(v.X, func(v ssa.Value) ssa.Value { return v }); ok {
+			name = f.nameOf(q)
+		}
+	default:
+		name = f.Name(v.Pos())
+	}
+	typ := p.Root.Type()
+	if ptr, ok := typ.Underlying().(*types.Pointer); ok {
+		typ = ptr.Elem()
+	}
+	for _, step := range p.Path.Steps() {
+		switch step.Kind {
+		case Field:
+			st, ok := typ.Underlying().(*types.Struct)
+			if !ok || step.N < 0 || int(step.N) >= st.NumFields() {
+				return name
+			}
+			if name != "" {
+				name += "."
+			}
+			name += st.Field(int(step.N)).Name()
+			typ = st.Field(int(step.N)).Type()
+		case Element:
+			name += fmt.Sprintf("[%d]", step.N)
+			switch u := typ.Underlying().(type) {
+			case *types.Slice:
+				typ = u.Elem()
+			case *types.Array:
+				typ = u.Elem()
+			}
+		}
+	}
+	return name
+}
+
+// callText is a call's function as messages name it: pool.Put, b.Free.
+func (f *flow) callText(c *ssa.CallCommon) string {
+	fn := callee(c)
+	if fn == nil {
+		if _, ok := c.Value.(*ssa.MakeClosure); ok {
+			return "the function literal"
+		}
+		return "the function"
+	}
+	if r := fn.Signature().Recv(); r != nil {
+		t := types.TypeString(r.Type(), func(*types.Package) string { return "" })
+		return strings.TrimPrefix(t, "*") + "." + fn.Name()
+	}
+	return fn.Name()
+}

@@ -1,0 +1,429 @@
+package pools
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// step runs one instruction. It returns false when the path ends there.
+func (f *flow) step(s *state, instr ssa.Instruction) bool {
+	bind := func(v ssa.Value, b Binding) { s.vals[slot{v, -1}] = b }
+	switch instr := instr.(type) {
+	case *ssa.Call:
+		return f.call(s, &instr.Call, instr, instr.Pos())
+	case *ssa.Defer:
+		d := pending{call: instr}
+		for _, a := range operands(&instr.Call) {
+			d.args = append(d.args, f.refs(s, a))
+		}
+		s.defers = append(slices.Clip(s.defers), d)
+	case *ssa.RunDefers:
+		return f.runDefers(s)
+	case *ssa.Go:
+		f.spawn(s, &instr.Call, instr.Pos())
+	case *ssa.Store:
+		f.store(s, instr)
+	case *ssa.UnOp:
+		switch instr.Op {
+		case token.MUL:
+			f.load(s, instr)
+		case token.ARROW:
+			f.waited(s)
+		}
+	case *ssa.Select:
+		f.waited(s)
+		for _, c := range instr.States {
+			if c.Send != nil {
+				f.look(s, f.refs(s, c.Send), c.Pos, "sent")
+			}
+		}
+	case *ssa.Send:
+		b := f.reach(s, instr.X)
+		f.look(s, b, instr.Pos(), "sent")
+		f.keep(s, b, custody{pos: instr.Pos(), how: "sent"})
+	case *ssa.Extract:
+		if b, ok := s.vals[slot{instr.Tuple, instr.Index}]; ok {
+			bind(instr, b)
+		}
+	case *ssa.Slice:
+		f.slice(s, instr)
+	case *ssa.Convert:
+		b := f.refs(s, instr.X)
+		if pointerLike(instr.Type()) {
+			bind(instr, b)
+			break
+		}
+		f.look(s, b, instr.Pos(), "read")
+		bind(instr, nil) // a copy
+	case *ssa.ChangeType:
+		bind(instr, f.refs(s, instr.X))
+	case *ssa.ChangeInterface:
+		bind(instr, f.refs(s, instr.X))
+	case *ssa.MakeInterface:
+		b := f.refs(s, instr.X)
+		if call := listedFor(instr); call != nil {
+			f.look(s, b, call.Pos(), "used")
+		}
+		bind(instr, b)
+	case *ssa.TypeAssert:
+		if instr.CommaOk {
+			s.vals[slot{instr, 0}] = f.refs(s, instr.X)
+			break
+		}
+		bind(instr, f.refs(s, instr.X))
+	case *ssa.Field:
+		bind(instr, f.refs(s, instr.X).with(Inside))
+	case *ssa.Index:
+		f.look(s, f.refs(s, instr.X), instr.Pos(), "read")
+	case *ssa.Lookup:
+		f.look(s, f.refs(s, instr.X), instr.Pos(), "read")
+	case *ssa.Range:
+		f.look(s, f.refs(s, instr.X), instr.Pos(), "read")
+	case *ssa.BinOp:
+		if basic, ok := instr.X.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
+			f.look(s, f.refs(s, instr.X).join(f.refs(s, instr.Y)), instr.Pos(), "read")
+		}
+	case *ssa.MapUpdate:
+		f.intoMap(s, instr)
+	case *ssa.MakeClosure:
+		var b Binding
+		for _, v := range instr.Bindings {
+			if p, ok := PlaceOf(v, s.original); ok && p.variable() {
+				b = b.join(f.inside(s, p))
+			}
+		}
+		bind(instr, b)
+	}
+	return true
+}
+
+// listedFor is the variadic call for which an interface value is put into the list of arguments; nil if it is used
+// otherwise.
+func listedFor(v *ssa.MakeInterface) ssa.CallInstruction {
+	for _, u := range *v.Referrers() {
+		st, ok := u.(*ssa.Store)
+		if !ok {
+			return nil
+		}
+		at, ok := st.Addr.(*ssa.IndexAddr)
+		if !ok {
+			return nil
+		}
+		list, ok := at.X.(*ssa.Alloc)
+		if !ok || list.Comment != "varargs" {
+			return nil
+		}
+		for _, u := range *list.Referrers() {
+			if all, ok := u.(*ssa.Slice); ok {
+				for _, u := range *all.Referrers() {
+					if call, ok := u.(ssa.CallInstruction); ok {
+						return call
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// slice handles x[i:j:k]: the same memory, or for an array in a variable, what is in it.
+func (f *flow) slice(s *state, v *ssa.Slice) {
+	b := f.refs(s, v.X)
+	if a, ok := v.X.(*ssa.Alloc); ok {
+		b = f.inside(s, Place{Root: a}).join(b)
+	}
+	if c, ok := v.Max.(*ssa.Const); ok && c.Value != nil && c.Int64() == 0 {
+		b = nil // append allocates
+	}
+	if basic, ok := v.X.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
+		b = b.with(View)
+	}
+	s.vals[slot{v, -1}] = b
+}
+
+// load reads memory.
+func (f *flow) load(s *state, v *ssa.UnOp) {
+	base := f.refs(s, v.X)
+	if _, variable := v.X.(*ssa.Alloc); !variable {
+		f.look(s, f.target(s, v.X), positionOf(v, v.X), "read")
+	}
+	p, ok := PlaceOf(v.X, s.original)
+	if !ok {
+		// An element with a computed index: bytes of the object if it leads to some.
+		if leadsToBytes(v.Type()) && len(base) > 0 && slices.ContainsFunc(base, func(r Ref) bool { return r.Mode == Inside }) {
+			s.vals[slot{v, -1}] = base.with(View)
+		}
+		return
+	}
+	if w, ok := s.loads[p]; ok && w != ssa.Value(v) {
+		s.same[v] = s.original(w)
+	} else {
+		s.loads[p] = v
+	}
+	if b, ok := s.mem[p]; ok {
+		s.vals[slot{v, -1}] = b
+		return
+	}
+	if !tracked(v.Type()) {
+		return
+	}
+	if p.variable() {
+		if b := f.inside(s, p); len(b) > 0 { // a struct or array
+			s.vals[slot{v, -1}] = b
+			return
+		}
+	}
+	if st, ok := v.Type().Underlying().(*types.Slice); ok && len(base) > 0 && (basicElem(st) || p.Path == Path{}) && ownsContent(v.X) {
+		var b Binding
+		for _, r := range base {
+			if r.Mode != Inside {
+				b = append(b, Ref{Of: r.Of, Mode: View, epoch: s.objs[r.Of].epoch, from: p})
+			}
+		}
+		s.vals[slot{v, -1}] = b
+		s.mem[p] = b
+		return
+	}
+	o := f.object(s, v, Path{})
+	o.from, o.found = p, true
+	b := Binding{{Of: o}}
+	s.vals[slot{v, -1}] = b
+	s.mem[p] = b
+}
+
+// target is the object in which an address is.
+func (f *flow) target(s *state, addr ssa.Value) Binding {
+	for {
+		switch a := addr.(type) {
+		case *ssa.FieldAddr:
+			addr = a.X
+			continue
+		case *ssa.IndexAddr:
+			addr = a.X
+			continue
+		case *ssa.Alloc:
+			return nil // a variable
+		}
+		return f.refs(s, addr)
+	}
+}
+
+// ownsContent reports whether a pointer is one of which a slice in its target can be said to be a part. Receivers and
+// other parameters own their fields, too, but a function that gives the field alone to a pool is no mistake.
+func ownsContent(v ssa.Value) bool {
+	for {
+		switch w := v.(type) {
+		case *ssa.FieldAddr:
+			v = w.X
+			continue
+		case *ssa.Global, *ssa.FreeVar:
+			return false
+		}
+		return true
+	}
+}
+
+func basicElem(s *types.Slice) bool {
+	_, ok := s.Elem().Underlying().(*types.Basic)
+	return ok
+}
+
+// leadsToBytes reports whether a type is a string or a slice.
+func leadsToBytes(t types.Type) bool {
+	switch u := t.Underlying().(type) {
+	case *types.Slice:
+		return true
+	case *types.Basic:
+		return u.Info()&types.IsString != 0
+	}
+	return false
+}
+
+// store writes memory.
+func (f *flow) store(s *state, st *ssa.Store) {
+	b := f.reach(s, st.Val)
+	_, variable := st.Addr.(*ssa.Alloc)
+	if !variable {
+		f.look(s, f.target(s, st.Addr), positionOf(st, st.Addr), "written")
+	}
+	p, ok := PlaceOf(st.Addr, s.original)
+	if !ok {
+		if ia, isIndex := st.Addr.(*ssa.IndexAddr); isIndex {
+			if a, ok := ia.X.(*ssa.Alloc); ok {
+				at := Place{Root: a, Path: Path{}.With(Step{Element, -1})}
+				s.mem[at] = s.mem[at].join(b.with(Inside))
+				return
+			}
+			f.forgetLoads(s)
+		}
+		return
+	}
+	f.overwritten(s, p)
+	if len(b) > 0 || tracked(st.Val.Type()) || leadsToBytes(st.Val.Type()) {
+		s.mem[p] = b
+	}
+	if !p.variable() {
+		f.look(s, b, st.Pos(), "stored")
+		f.keep(s, b, custody{pos: st.Pos(), at: p, how: "stored in " + or(f.nameOf(p), "memory that others reach")})
+	}
+	s.loads[p] = st.Val
+}
+
+func isBool(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsBoolean != 0
+}
+
+// overwritten forgets what was in a place, and views that were taken from it: they are not the object's any more.
+func (f *flow) overwritten(s *state, p Place) {
+	for q := range s.mem {
+		if q.Within(p) || p.Within(q) {
+			delete(s.mem, q)
+		}
+	}
+	for q := range s.loads {
+		if q.Within(p) || p.Within(q) {
+			delete(s.loads, q)
+		}
+	}
+	s.detach(func(r Ref) bool { return r.from.Root != nil && r.from.Within(p) })
+	for o, st := range s.objs {
+		if st.kept.at.Root != nil && st.kept.at.Within(p) {
+			st.kept = custody{}
+			s.objs[o] = st
+		}
+	}
+}
+
+// forgetLoads drops what is known of memory outside of variables.
+func (f *flow) forgetLoads(s *state) {
+	for q := range s.loads {
+		if a, ok := q.Root.(*ssa.Alloc); !ok || f.leaked[a] {
+			delete(s.loads, q)
+		}
+	}
+	for q := range s.mem {
+		if a, ok := q.Root.(*ssa.Alloc); !ok || f.leaked[a] {
+			delete(s.mem, q)
+		}
+	}
+}
+
+// keep records that references were stored where they outlive the function.
+func (f *flow) keep(s *state, b Binding, c custody) {
+	if c.at.Root != nil {
+		switch c.at.Root.(type) {
+		case *ssa.Parameter, *ssa.FreeVar, *ssa.Global, *ssa.UnOp:
+		default:
+			return
+		}
+	}
+	for _, r := range b {
+		st := s.objs[r.Of]
+		if st.ended.IsValid() || r.Of.found && r.Of.from.Root == c.at.Root || r.Of.value == c.at.Root {
+			continue
+		}
+		st.kept = c
+		s.objs[r.Of] = st
+	}
+}
+
+// release ends the custody of those that match.
+func (s *state) released(match func(custody) bool) {
+	for o, st := range s.objs {
+		if st.kept.pos.IsValid() && match(st.kept) {
+			st.kept = custody{}
+			s.objs[o] = st
+		}
+	}
+}
+
+// waited records that goroutines that had something may have finished.
+func (f *flow) waited(s *state) { s.released(func(c custody) bool { return c.wait }) }
+
+func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
+	b := f.reach(s, m.Value).join(f.refs(s, m.Key))
+	f.look(s, b, m.Pos(), "stored in a map")
+	if made, ok := s.original(m.Map).(*ssa.MakeMap); ok {
+		at := slot{made, -1}
+		s.vals[at] = s.vals[at].join(b.with(Inside))
+		return
+	}
+	at := Place{Root: m.Map}
+	if load, ok := m.Map.(*ssa.UnOp); ok {
+		if p, ok := PlaceOf(load.X, s.original); ok {
+			at = p
+		}
+	}
+	f.keep(s, b, custody{pos: m.Pos(), at: at, how: "stored in a map"})
+}
+
+// spawn handles a go statement.
+func (f *flow) spawn(s *state, c *ssa.CallCommon, pos token.Pos) {
+	for _, a := range operands(c) {
+		b := f.reach(s, a)
+		f.look(s, b, pos, "used")
+		f.keep(s, b, custody{pos: pos, how: "used by a goroutine that is started", wait: true})
+	}
+}
+
+// runDefers runs the deferred calls of this path, last first.
+func (f *flow) runDefers(s *state) bool {
+	for len(s.defers) > 0 {
+		d := s.defers[len(s.defers)-1]
+		s.defers = s.defers[:len(s.defers)-1]
+		f.deferring = d.call.Pos()
+		ok := f.apply(s, &d.call.Call, d.args, nil, d.call.Pos())
+		f.deferring = token.NoPos
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// operands are the arguments of a call: an interface method's receiver, and the variables that a literal captured,
+// included.
+func operands(c *ssa.CallCommon) []ssa.Value {
+	if c.IsInvoke() {
+		return append([]ssa.Value{c.Value}, c.Args...)
+	}
+	if mc, ok := c.Value.(*ssa.MakeClosure); ok {
+		return append(slices.Clip(c.Args), mc.Bindings...)
+	}
+	return c.Args
+}
+
+// callee is the function or method that a call names; nil for a function value.
+func callee(c *ssa.CallCommon) *types.Func {
+	if c.IsInvoke() {
+		return c.Method.Origin()
+	}
+	fn := c.StaticCallee()
+	if fn == nil {
+		return nil
+	}
+	if o := fn.Origin(); o != nil {
+		fn = o
+	}
+	obj, _ := fn.Object().(*types.Func)
+	return obj
+}
+
+// positionOf is where an instruction is, or if it has no position, its operand.
+func positionOf(instr ssa.Instruction, v ssa.Value) token.Pos {
+	if p := instr.Pos(); p.IsValid() {
+		return p
+	}
+	return v.Pos()
+}
+
+func or(name, otherwise string) string {
+	if name != "" {
+		return name
+	}
+	return otherwise
+}

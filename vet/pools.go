@@ -1,0 +1,123 @@
+package vet
+
+import (
+	"flag"
+	"go/build"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/pools"
+)
+
+// flags are those of Analyzer. The driver of an analyzer has no other way to configure it.
+func flags() flag.FlagSet {
+	fs := flag.NewFlagSet("tarnvet", flag.ExitOnError)
+	fs.String("config", "", "the `file` with the contracts of the project's own pools; the default is "+contracts.FileName+" in the directory of the package, or in one above it")
+	return *fs
+}
+
+// loadContracts reads each file once.
+type loadContracts struct {
+	once sync.Map // file: func() (*contracts.Set, error)
+}
+
+func (l *loadContracts) get(file string) (*contracts.Set, error) {
+	load, _ := l.once.LoadOrStore(file, sync.OnceValues(func() (*contracts.Set, error) { return contracts.Load(file) }))
+	return load.(func() (*contracts.Set, error))()
+}
+
+// newPools returns the contracts for a package, or nil if the package uses no function that has one.
+func newPools(pass *analysis.Pass) (*contracts.Set, error) {
+	if len(pass.Files) == 0 || ofGo(pass) {
+		return nil, nil
+	}
+	file := pass.Analyzer.Flags.Lookup("config").Value.String()
+	if file == "" {
+		file = contracts.Find(filepath.Dir(pass.Fset.Position(pass.Files[0].Package).Filename))
+	}
+	set, err := sets().get(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range append([]*types.Package{pass.Pkg}, pass.Pkg.Imports()...) {
+		if err := set.Check(p); err != nil {
+			return nil, err
+		}
+	}
+	if !usesPools(pass, set) {
+		return nil, nil
+	}
+	return set, nil
+}
+
+// sets is the cache of contracts: packages are analysed concurrently, and share one file.
+var sets = sync.OnceValue(func() *loadContracts { return new(loadContracts) })
+
+// usesPools reports whether the package refers to a function that ends a reference, or its views, by a contract or by
+// what is known of its body.
+func usesPools(pass *analysis.Pass, set *contracts.Set) bool {
+	for _, obj := range pass.TypesInfo.Uses {
+		fn, ok := obj.(*types.Func)
+		if !ok || fn.Pkg() == nil {
+			continue
+		}
+		for _, e := range set.Lookup(fn.Origin()) {
+			if e.Effect == contracts.Release || e.Effect == contracts.Invalidate {
+				return true
+			}
+		}
+		if fn.Pkg() == pass.Pkg {
+			continue
+		}
+		if sum := new(pools.Summary); pass.ImportObjectFact(fn.Origin(), sum) && len(sum.Ends) > 0 {
+			return true
+		}
+	}
+	return exportsViews(pass)
+}
+
+// exportsViews reports whether the package makes strings of bytes without copying them, for others.
+func exportsViews(pass *analysis.Pass) bool {
+	for _, p := range pass.Pkg.Imports() {
+		if p.Path() == "unsafe" {
+			return true
+		}
+	}
+	return false
+}
+
+// ofGo reports whether a package is of Go's own distribution.
+func ofGo(pass *analysis.Pass) bool {
+	name := pass.Fset.Position(pass.Files[0].Package).Filename
+	return strings.HasPrefix(name, filepath.Join(build.Default.GOROOT, "src")+string(filepath.Separator))
+}
+
+// pools finds uses of memory that was given back to a pool.
+func (c *checker) pools(set *contracts.Set, fns []*ssa.Function) {
+	check := pools.Checker{
+		Contracts: set,
+		Fact:      func(fn *types.Func, sum *pools.Summary) bool { return c.pass.ImportObjectFact(fn, sum) },
+		Report: func(d pools.Finding) {
+			c.emit(analysis.Diagnostic{Pos: d.Pos, Category: d.Kind, Message: d.Message, Related: d.Related}, d.Taken)
+		},
+		Name: func(pos token.Pos) string {
+			at := c.sites[pos]
+			if len(at.lhs) == 0 {
+				return ""
+			}
+			if name := types.ExprString(at.lhs[0]); name != "_" {
+				return name
+			}
+			return ""
+		},
+		Where: c.where,
+	}
+	check.Run(fns, func(fn *types.Func, sum *pools.Summary) { c.pass.ExportObjectFact(fn, sum) })
+}

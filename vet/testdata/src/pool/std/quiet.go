@@ -1,0 +1,233 @@
+package std
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+func right(r io.Reader) (string, error) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	buf.Reset()
+	if _, err := buf.ReadFrom(r); err != nil {
+		return "", err
+	}
+	return buf.String(), nil
+}
+
+func cloned() []byte {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	return bytes.Clone(buf.Bytes())
+}
+
+func appended() []byte {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	return append([]byte(nil), buf.Bytes()...)
+}
+
+func appendedToEmpty() []byte {
+	b := slicePool.Get().([]byte)
+	defer slicePool.Put(b)
+	return append(b[:0:0], b...)
+}
+
+func eachPath(fail bool) error {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	if fail {
+		bufferPool.Put(buf)
+		return io.EOF
+	}
+	buf.Reset()
+	bufferPool.Put(buf)
+	return nil
+}
+
+func decided(keep bool) []byte {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	if !keep {
+		bufferPool.Put(buf)
+	}
+	if keep {
+		return buf.Bytes()
+	}
+	return nil
+}
+
+func byError(r io.Reader) ([]byte, error) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	_, err := buf.ReadFrom(r)
+	if err != nil {
+		bufferPool.Put(buf)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+func eachIteration(rs []io.Reader) {
+	for _, r := range rs {
+		buf := bufferPool.Get().(*bytes.Buffer)
+		buf.ReadFrom(r)
+		bufferPool.Put(buf)
+	}
+}
+
+func list(r *request) {
+	for r != nil {
+		next := r.next
+		requestPool.Put(r)
+		r = next
+	}
+}
+
+func detached() []byte {
+	r := requestPool.Get().(*request)
+	body := r.body
+	r.body = nil
+	requestPool.Put(r)
+	return body
+}
+
+func zeroed() []byte {
+	r := requestPool.Get().(*request)
+	body := r.body
+	*r = request{}
+	requestPool.Put(r)
+	return body
+}
+
+func replaced() {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	bufferPool.Put(buf)
+	buf = new(bytes.Buffer)
+	buf.WriteString("x")
+}
+
+func reset(c *conn) {
+	bufferPool.Put(c.buf)
+	c.buf = nil
+}
+
+func again(c *conn) {
+	reset(c)
+	reset(c)
+}
+
+func once(c *conn) {
+	if c.buf != nil {
+		bufferPool.Put(c.buf)
+		c.buf = nil
+	}
+}
+
+func onceAndAgain(c *conn) {
+	once(c)
+	defer once(c)
+}
+
+func waits() {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		os.Stdout.Write(buf.Bytes())
+	}()
+	wg.Wait()
+	bufferPool.Put(buf)
+}
+
+func unstored(c *cache) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	c.last = buf.Bytes()
+	c.flush()
+	bufferPool.Put(buf)
+}
+
+func (c *cache) flush() { c.last = nil }
+
+func putLen() int {
+	b := slicePool.Get().([]byte)
+	slicePool.Put(b)
+	return len(b)
+}
+
+type counted struct {
+	refs atomic.Int32
+	data []byte
+}
+
+var countedPool sync.Pool
+
+func (c *counted) Retain() { c.refs.Add(1) }
+
+func (c *counted) Release() {
+	if c.refs.Add(-1) > 0 {
+		return
+	}
+	countedPool.Put(c)
+}
+
+func shares(c *counted, to chan *counted) {
+	c.Retain()
+	to <- c
+	c.Release()
+}
+
+func retained(c *counted) []byte {
+	c.Retain()
+	defer c.Release()
+	return c.data
+}
+
+func releasedByFlag(buf *bytes.Buffer, done bool) {
+	if done {
+		bufferPool.Put(buf)
+	}
+}
+
+func byFlag(done bool) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	releasedByFlag(buf, done)
+	if !done {
+		buf.Reset()
+	}
+}
+
+var errClosed = errors.New("closed")
+
+func sentinel(r io.Reader) error {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	var err error
+	if _, err = buf.ReadFrom(r); err != nil {
+		bufferPool.Put(buf)
+		err = errClosed
+	}
+	if err == nil {
+		buf.Reset()
+		bufferPool.Put(buf)
+	}
+	return err
+}
+
+func swapped(c *conn) *bytes.Buffer {
+	old := c.buf
+	c.buf = bufferPool.Get().(*bytes.Buffer)
+	return old
+}
+
+func (c *conn) open() { c.buf = bufferPool.Get().(*bytes.Buffer) }
+
+func reopened(c *conn) {
+	c.close()
+	c.open()
+	c.buf.Reset()
+	c.close()
+}
