@@ -33,7 +33,8 @@ func TestCorpora(t *testing.T) {
 
 // One corpus for each pool, with correct uses.
 func TestPools(t *testing.T) {
-	analysistest.Run(findings{t}, analysistest.TestData(), vet.Analyzer, "pool/std")
+	analysistest.Run(findings{t}, analysistest.TestData(), vet.Analyzer,
+		"pool/std", "pool/grpcmem", "pool/arrow", "pool/bytebuf", "pool/fast", "pool/libp2p", "pool/netpoll", "pool/yolo")
 }
 
 func TestFixes(t *testing.T) {

@@ -3,6 +3,7 @@ package pools
 import (
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
@@ -80,9 +81,9 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 				if p, ok := PlaceOf(vars[e.Arg], s.original); ok && len(contents[i]) > 0 {
 					s.mem[Place{p.Root, p.Path.Join(PathOf(e.Path))}] = contents[i]
 				}
-				f.end(s, contents[i], vars[e.Arg], pos, name, true)
+				f.end(s, contents[i], pos, name)
 			default:
-				f.end(s, args[e.Arg], vars[e.Arg], pos, name, false)
+				f.give(s, args[e.Arg], vars[e.Arg], pos, name)
 			}
 		}
 	}
@@ -109,7 +110,7 @@ func (f *flow) contract(s *state, list []contracts.Call, vars []ssa.Value, args 
 		}
 		switch b := args[e.Arg]; e.Effect {
 		case contracts.Release:
-			f.end(s, b, vars[e.Arg], pos, name, false)
+			f.give(s, b, vars[e.Arg], pos, name)
 		case contracts.Retain:
 			f.retain(s, b, vars[e.Arg])
 		case contracts.Invalidate:
@@ -198,18 +199,33 @@ func (f *flow) content(s *state, v ssa.Value, path Path) Binding {
 	return b
 }
 
-// end ends the references of a binding.
-func (f *flow) end(s *state, b Binding, v ssa.Value, pos token.Pos, by string, content bool) {
-	// What a pointer to a slice points to goes to the pool with it.
+// give ends the references of an argument.
+func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) {
 	if mi, ok := v.(*ssa.MakeInterface); ok {
 		v = mi.X
 	}
-	if ptr, ok := v.Type().Underlying().(*types.Pointer); ok && !content {
+	b = f.promoted(s, b, v)
+	// What a pointer to a slice points to goes to the pool with it.
+	if ptr, ok := v.Type().Underlying().(*types.Pointer); ok {
 		if _, slice := ptr.Elem().Underlying().(*types.Slice); slice {
 			if p, ok := PlaceOf(v, s.original); ok {
 				b = b.join(s.mem[p])
 			}
 		}
+	}
+	f.end(s, b, pos, by)
+}
+
+// end ends the references of a binding.
+func (f *flow) end(s *state, b Binding, pos token.Pos, by string) {
+	if f.counted(s) {
+		b = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool {
+			if _, param := r.Of.value.(*ssa.Parameter); param {
+				return false // this function is the one that callers rely on
+			}
+			f.forget(s, r.Of)
+			return true
+		})
 	}
 	done := map[*Object]bool{}
 	for _, r := range b {
@@ -233,6 +249,50 @@ func (f *flow) end(s *state, b Binding, v ssa.Value, pos token.Pos, by string, c
 			s.objs[r.Of] = status{ended: pos, by: by, deferred: f.deferring, epoch: st.epoch}
 		}
 	}
+}
+
+// promoted is the binding of the struct in which v, the receiver of a promoted method, is embedded.
+func (f *flow) promoted(s *state, b Binding, v ssa.Value) Binding {
+	for {
+		at, ok := v.(*ssa.FieldAddr)
+		if !ok {
+			return b
+		}
+		owner, ok := at.X.Type().Underlying().(*types.Pointer)
+		if !ok {
+			return b
+		}
+		if st, ok := owner.Elem().Underlying().(*types.Struct); !ok || !st.Field(at.Field).Embedded() {
+			return b
+		}
+		v = at.X
+		b = f.refs(s, v)
+	}
+}
+
+// counted reports whether the last decision on the path was whether a count of references has reached zero: what is done
+// then says nothing of the paths that go on.
+func (f *flow) counted(s *state) bool { return s.trail != nil && counts(s.trail.cond, 0) }
+
+func counts(v ssa.Value, depth int) bool {
+	if depth > 6 {
+		return false
+	}
+	switch v := v.(type) {
+	case *ssa.BinOp:
+		return counts(v.X, depth+1) || counts(v.Y, depth+1)
+	case *ssa.UnOp:
+		return v.Op == token.NOT && counts(v.X, depth+1)
+	case *ssa.Call:
+		fn := callee(&v.Call)
+		if fn == nil || fn.Pkg() == nil {
+			return false
+		}
+		name := strings.ToLower(fn.Name())
+		return fn.Pkg().Path() == "sync/atomic" && (strings.Contains(name, "add") || strings.Contains(name, "swap")) ||
+			strings.Contains(name, "unref") || strings.HasPrefix(name, "dec") || name == "free" || name == "release"
+	}
+	return false
 }
 
 // clobber forgets what an unknown function may have changed.
@@ -323,8 +383,13 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 		if len(c.Args) > 1 {
 			src = arg(1)
 		}
-		f.look(s, dst.join(src), pos, "used by append")
+		if basic := ofBasic(c.Args[0].Type()); basic {
+			f.look(s, dst.join(src), pos, "used by append")
+		}
 		b := dst
+		if !ofBasic(c.Args[0].Type()) {
+			b = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool { _, ended := s.ended(r); return ended })
+		}
 		if elem, ok := c.Args[0].Type().Underlying().(*types.Slice); ok && !basicElem(elem) {
 			b = b.join(src.with(Inside))
 		}
@@ -332,11 +397,15 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 			s.vals[slot{v, -1}] = b
 		}
 	case "copy":
-		f.look(s, arg(0).join(arg(1)), pos, "copied")
+		if ofBasic(c.Args[0].Type()) {
+			f.look(s, arg(0).join(arg(1)), pos, "copied")
+		}
 	case "clear":
-		f.look(s, arg(0), pos, "cleared")
+		if ofBasic(c.Args[0].Type()) {
+			f.look(s, arg(0), pos, "cleared")
+		}
 	case "delete":
-		f.overwrittenMap(s, c.Args[0])
+		s.released(func(k custody) bool { return k.how == "stored in a map" })
 	case "String", "StringData", "Slice", "SliceData": // of package unsafe
 		if v != nil {
 			s.vals[slot{v, -1}] = arg(0).with(View)
@@ -348,8 +417,11 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 	}
 }
 
-func (f *flow) overwrittenMap(s *state, m ssa.Value) {
-	s.released(func(k custody) bool { return k.how == "stored in a map" })
+// ofBasic reports whether the type is a slice of bytes, numbers or strings: a slice of references is not pooled itself
+// when the references in it are.
+func ofBasic(t types.Type) bool {
+	s, ok := t.Underlying().(*types.Slice)
+	return ok && basicElem(s)
 }
 
 // neverReturns reports whether a function of the standard library does not return.

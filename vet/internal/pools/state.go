@@ -225,4 +225,14 @@ func (s *state) detach(match func(Ref) bool) {
 			s.mem[p] = now
 		}
 	}
+	for i, d := range s.defers {
+		for j, b := range d.args {
+			if now, changed := drop(b); changed {
+				s.defers = slices.Clone(s.defers)
+				d.args = slices.Clone(d.args)
+				d.args[j] = now
+				s.defers[i] = d
+			}
+		}
+	}
 }

@@ -141,6 +141,9 @@ func (f *flow) slice(s *state, v *ssa.Slice) {
 	if basic, ok := v.X.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
 		b = b.with(View)
 	}
+	if c, ok := v.High.(*ssa.Const); ok && c.Value != nil && c.Int64() == 0 && !ofBasic(v.Type()) {
+		b = nil // it holds none of the references
+	}
 	s.vals[slot{v, -1}] = b
 }
 
@@ -176,7 +179,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 			return
 		}
 	}
-	if st, ok := v.Type().Underlying().(*types.Slice); ok && len(base) > 0 && (basicElem(st) || p.Path == Path{}) && ownsContent(v.X) {
+	if st, ok := v.Type().Underlying().(*types.Slice); ok && len(base) > 0 && (basicElem(st) && !isCell(p) || p.Path == Path{} && !p.variable()) && ownsContent(v.X) {
 		var b Binding
 		for _, r := range base {
 			if r.Mode != Inside {
@@ -193,6 +196,9 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	s.vals[slot{v, -1}] = b
 	s.mem[p] = b
 }
+
+// isCell reports whether a place is a variable, and not a part of one.
+func isCell(p Place) bool { return p.variable() && p.Path == Path{} }
 
 // target is the object in which an address is.
 func (f *flow) target(s *state, addr ssa.Value) Binding {

@@ -231,3 +231,19 @@ func reopened(c *conn) {
 	c.buf.Reset()
 	c.close()
 }
+
+func countedHere() {
+	c := countedPool.Get().(*counted)
+	for range 2 {
+		if c.refs.Add(-1) == 0 {
+			countedPool.Put(c)
+		}
+	}
+}
+
+func deferredInLoop() {
+	for range 3 {
+		buf := bufferPool.Get().(*bytes.Buffer)
+		defer bufferPool.Put(buf)
+	}
+}

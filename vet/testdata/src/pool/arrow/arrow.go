@@ -1,0 +1,76 @@
+// Package arrow has mistakes with Arrow's arrays and records.
+package arrow
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+func afterRelease(rec arrow.RecordBatch) int64 {
+	rec.Release()
+	return rec.NumRows() // want `use after release: rec was given back by RecordBatch.Release`
+}
+
+func columnAfterRelease(rec arrow.RecordBatch) int {
+	col := rec.Column(0)
+	rec.Release()
+	return col.Len() // want `use after release: these are bytes of rec`
+}
+
+func built() *array.Int64 {
+	b := array.NewInt64Builder()
+	defer b.Release()
+	a := b.NewInt64Array()
+	defer a.Release()
+	return a // want `escape: a is returned, but it was given back by array.Release`
+}
+
+func twice(rec arrow.RecordBatch) {
+	defer rec.Release() // want `double release: rec is given back`
+	rec.Release()
+}
+
+func afterNext(r array.RecordReader) int64 {
+	r.Next()
+	first := r.RecordBatch()
+	r.Next()
+	return first.NumRows() // want `use after release: bytes of r are .*, but RecordReader.Next at`
+}
+
+func returnsBatch(r array.RecordReader) arrow.RecordBatch {
+	defer r.Release()
+	r.Next()
+	return r.RecordBatch() // want `escape: bytes of r are returned`
+}
+
+func right() arrow.RecordBatch {
+	b := array.NewInt64Builder()
+	defer b.Release()
+	b.Append(1)
+	a := b.NewInt64Array()
+	defer a.Release()
+	return array.NewRecordBatch([]arrow.Array{a}, 1)
+}
+
+func collected(r array.RecordReader) (list []arrow.RecordBatch) {
+	for r.Next() {
+		rec := r.RecordBatch()
+		rec.Retain()
+		list = append(list, rec)
+	}
+	return list
+}
+
+func kept(rec arrow.RecordBatch) arrow.Array {
+	defer rec.Release()
+	col := rec.Column(0)
+	col.Retain()
+	return col
+}
+
+func retained(rec arrow.RecordBatch, to chan arrow.RecordBatch) int64 {
+	rec.Retain()
+	to <- rec
+	rec.Release()
+	return rec.NumRows()
+}
