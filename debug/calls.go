@@ -60,8 +60,12 @@ func (pg *page) calls(s *Snapshot, chosen int) ([]byte, error) {
 		v.Blocked += c.Blocked
 	}
 	slices.SortStableFunc(v.Slowest, func(a, b endpoint.Method) int { return cmp.Compare(b.P99, a.P99) })
+	page := "calls"
+	if e.Session != nil {
+		page = "session"
+	}
 	var out bytes.Buffer
-	err = pg.template.ExecuteTemplate(&out, "calls", v)
+	err = pg.template.ExecuteTemplate(&out, page, v)
 	return out.Bytes(), err
 }
 

@@ -127,6 +127,65 @@ func TestCallsPage(t *testing.T) {
 	}
 }
 
+// sessions are an SMB session that is busy, and one that has no connection.
+func sessions(pool *tarn.Pool) *Registry {
+	r := NewRegistry(pool)
+	r.AddEndpoints(&scripted{state: endpoint.State{Kind: "SMB session", Name: "dc1.example.org:445", Conns: 1, Session: &endpoint.Session{
+		Server: "dc1.example.org:445", Servers: []string{"dc1.example.org:445", "dc2.example.org:445"}, Dialect: "3.1.1",
+		Protection: "encrypted with AES-128-GCM", Age: 90 * time.Second, InFlight: 17, Credits: 480, Waiting: 2}}},
+		&scripted{state: endpoint.State{Kind: "SMB session", Name: "nas:445", Session: &endpoint.Session{
+			Server: "nas:445", Servers: []string{"nas:445"}, Dialect: "2.1", Protection: "none"}}})
+	return r
+}
+
+func TestSessionPage(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := HandlerOf(sessions(pool))
+	get := func(query string) string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/debug/tarn/"+query, nil))
+		return w.Body.String()
+	}
+	for query, wants := range map[string][]string{
+		"?view=calls": {"SMB session dc1.example.org:445", "dc2.example.org<wbr>:445", "3.1.1", "encrypted with AES-128-GCM", "1 min", "<dd>17</dd>", "<dd>480</dd>", "SMB session nas:445"},
+		"?view=calls&endpoint=SMB+session+nas:445": {"not connected", "2.1", `<span class="warn">none</span>`},
+		"?format=json": {`"session":{"server":"dc1.example.org:445"`, `"in_flight":17`},
+		"?format=prometheus": {
+			`tarn_endpoint_session_connected{endpoint="SMB session dc1.example.org:445",server="dc1.example.org:445",dialect="3.1.1",protection="encrypted with AES-128-GCM"} 1` + "\n",
+			`tarn_endpoint_session_connected{endpoint="SMB session nas:445",server="nas:445",dialect="2.1",protection="none"} 0` + "\n",
+			`tarn_endpoint_session_requests_in_flight{endpoint="SMB session dc1.example.org:445"} 17` + "\n",
+			`tarn_endpoint_session_credits{endpoint="SMB session dc1.example.org:445"} 480` + "\n",
+			`tarn_endpoint_session_waiting{endpoint="SMB session dc1.example.org:445"} 2` + "\n",
+		},
+	} {
+		text := get(query)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q", query, want)
+			}
+		}
+	}
+}
+
+func TestBrowserSession(t *testing.T) {
+	v := visitSource(t, sessions(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool))
+	v.must(v.Open(v.ctx, v.url+"?view=calls"))
+	for _, scheme := range []string{"light", "dark"} {
+		v.must(v.Scheme(v.ctx, scheme))
+		for name, width := range map[string]int{"phone": 360, "desktop": 1280} {
+			v.must(v.Size(v.ctx, width, 800, 1))
+			v.until(`innerWidth == ` + strconv.Itoa(width) + ` && document.querySelector("h1").textContent == "SMB session dc1.example.org:445"`)
+			v.until(`document.documentElement.scrollWidth <= innerWidth`)
+			v.whole()
+			v.shoot("session-" + name + "-" + scheme)
+		}
+	}
+	v.content()
+}
+
 func TestBrowserCalls(t *testing.T) {
 	pool := busyPool(t, tarn.PoolConfig{Name: "one"})
 	v := visitSource(t, registryOf(pool.Pool))
@@ -160,6 +219,8 @@ func TestBrowserCallsAccessibility(t *testing.T) {
 	inBrowser(t)
 	v := visitSource(t, registryOf(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool))
 	v.accessible("?view=calls", "?view=calls&endpoint=gRPC%20client%20dns:///orders:443")
+	v = visitSource(t, sessions(busyPool(t, tarn.PoolConfig{Name: "two"}).Pool))
+	v.accessible("?view=calls")
 }
 
 // One connection is not "1 connections".

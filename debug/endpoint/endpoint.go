@@ -18,7 +18,7 @@ const (
 
 // State is what an endpoint is doing at one time. Counters only grow.
 type State struct {
-	Kind string `json:"kind"` // "gRPC server", "gRPC client", "HTTP server"
+	Kind string `json:"kind"` // "gRPC server", "gRPC client", "HTTP server", "HTTP client", "SMB session"
 	Name string `json:"name"` // the target or the address; made unique by the page
 
 	Conns   int   `json:"connections"`
@@ -45,6 +45,22 @@ type State struct {
 	Methods  []Method `json:"methods,omitempty"`
 	More     int      `json:"more_methods,omitempty"` // methods left out
 	Waits    []Wait   `json:"waits,omitempty"`
+
+	// Session is of an SMB session, of which nothing else above has a value besides Kind, Name and Conns.
+	Session *Session `json:"session,omitempty"`
+}
+
+// Session is an SMB session.
+type Session struct {
+	Server     string        `json:"server"`               // the address in use
+	Servers    []string      `json:"servers"`              // those that can be used
+	Dialect    string        `json:"dialect,omitempty"`    // of the last connection
+	Protection string        `json:"protection,omitempty"` // of every message: "none", or how it is signed or encrypted
+	Closed     bool          `json:"closed"`               // by the program
+	Age        time.Duration `json:"age_ns"`               // of the connection; 0: there is none
+	InFlight   int           `json:"in_flight"`            // requests that the server has not answered
+	Credits    int           `json:"credits"`              // that the server has granted and no request uses
+	Waiting    int           `json:"waiting"`              // calls that wait for credits
 }
 
 // Conn is one connection.

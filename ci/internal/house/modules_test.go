@@ -153,7 +153,7 @@ var imports = map[string][]string{
 	"rpc/internal/message":    {".", "rpc/internal/jsonpb", "wire"},
 	"rpc/xds":                 {"rpc"},
 	"sizing":                  {"."},
-	"smb":                     {"."},
+	"smb":                     {".", "debug/endpoint"},
 	"smb/afero":               {"smb"},
 	"smb/gosmb2":              {"smb"},
 	"smb/internal/conn":       {".", "wire"},

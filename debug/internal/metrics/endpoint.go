@@ -49,6 +49,14 @@ func Endpoint() []EndpointMetric {
 			return list
 		}
 	}
+	ofSession := func(f func(*endpoint.Session) int) func(endpoint.State) []Point {
+		return func(e endpoint.State) []Point {
+			if e.Session == nil {
+				return nil
+			}
+			return []Point{{Value: float64(f(e.Session))}}
+		}
+	}
 	return []EndpointMetric{
 		{"tarn_endpoint_connections", "HTTP/2 connections that have not ended.", "{connection}", Gauge, nil, one(func(e endpoint.State) float64 { return float64(e.Conns) })},
 		{"tarn_endpoint_streams", "Streams open or not released, on the busiest connections.", "{stream}", Gauge, nil, one(func(e endpoint.State) float64 { return float64(e.Streams) })},
@@ -66,5 +74,15 @@ func Endpoint() []EndpointMetric {
 			return by(func(endpoint.State) map[string]uint64 { return m.Codes })(endpoint.State{})
 		})},
 		{"tarn_endpoint_call_seconds_total", "What ended calls took, added up.", "s", Counter, []string{"method"}, ofMethods(func(m endpoint.Method) []Point { return []Point{{Value: m.Seconds}} })},
+		{"tarn_endpoint_session_connected", "1 if the SMB session has a connection, by the address, the dialect and the protection of the last one.", "{connection}", Gauge,
+			[]string{"server", "dialect", "protection"}, func(e endpoint.State) []Point {
+				if s := e.Session; s != nil {
+					return []Point{{[]string{s.Server, s.Dialect, s.Protection}, float64(e.Conns)}}
+				}
+				return nil
+			}},
+		{"tarn_endpoint_session_requests_in_flight", "Requests of the SMB session that the server has not answered.", "{request}", Gauge, nil, ofSession(func(s *endpoint.Session) int { return s.InFlight })},
+		{"tarn_endpoint_session_credits", "Credits that the server has granted and no request uses.", "{credit}", Gauge, nil, ofSession(func(s *endpoint.Session) int { return s.Credits })},
+		{"tarn_endpoint_session_waiting", "Calls that wait for credits.", "{call}", Gauge, nil, ofSession(func(s *endpoint.Session) int { return s.Waiting })},
 	}
 }
