@@ -105,7 +105,7 @@ func deafPeer(t faultnet.OnKind) {
 			full := func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return !s.send.ready.empty() && s.send.state == sending
+				return !s.ready.empty() && s.send.state == sending
 			}
 			for end := time.Now().Add(20 * time.Second); !full(); {
 				if time.Now().After(end) {

@@ -3,7 +3,6 @@ package h2
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/h2/internal/hpack"
@@ -56,15 +55,17 @@ type Conn struct {
 	lifetime lifetime
 	err      error // why the connection ended
 	enc      hpack.Encoder
+	peer     peer
+	ready    *scheduler // the Writes whose DATA can be sent
+	openers  []opener   // Opens that wait, in the order in which they began to
 	send     sender
 	recv     receiving
 	limiter  limiter
 	pings    pings
 
-	starting       startGate
-	peerHeaderList atomic.Uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE; 0: none
-	goAway         *GoAwayError  // what the peer said last
-	recent         *recent       // streams that this side reset, for which frames may be under way; nil: none
+	starting startGate
+	goAway   *GoAwayError // what the peer said last
+	recent   *recent      // streams that this side reset, for which frames may be under way; nil: none
 }
 
 // greet queues what a side sends first. It is sent with the first write.
@@ -111,7 +112,7 @@ func (c *Conn) begin() {
 	c.counters.enlist(c)
 	c.mu.Lock()
 	c.recv.settingsSent = time.Now()
-	c.kickNow()
+	c.flush(flushPromptly)
 	c.mu.Unlock()
 	c.startKeepalive()
 }
@@ -165,7 +166,7 @@ func (c *Conn) StreamLimit() int {
 	if c.openable() != nil || c.pings.doubtful >= mostDoubtful {
 		return 0
 	}
-	return c.send.maxStreams - c.pings.doubtful
+	return c.peer.maxStreams - c.pings.doubtful
 }
 
 // Windows returns how many bytes of DATA the peer may send on the connection now, and how
@@ -173,7 +174,7 @@ func (c *Conn) StreamLimit() int {
 func (c *Conn) Windows() (local, remote int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return int64(c.recv.conn), c.send.conn
+	return int64(c.recv.conn), c.peer.conn
 }
 
 // CanOpen reports whether Open would find a stream now without waiting: the Opens that wait
@@ -181,5 +182,5 @@ func (c *Conn) Windows() (local, remote int64) {
 func (c *Conn) CanOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.side == client && c.openable() == nil && c.opened+len(c.send.openers) < c.send.maxStreams && c.pings.doubtful < mostDoubtful
+	return c.side == client && c.openable() == nil && c.opened+len(c.openers) < c.peer.maxStreams && c.pings.doubtful < mostDoubtful
 }

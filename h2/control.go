@@ -35,7 +35,7 @@ func (c *Conn) onWindow(f frame) error {
 		if n == 0 {
 			return c.fault(ProtocolError, "WINDOW_UPDATE of nothing")
 		}
-		if c.send.conn += n; c.send.conn > maxWindow {
+		if c.peer.conn += n; c.peer.conn > maxWindow {
 			return c.fault(FlowControlError, "a window beyond 2^31-1")
 		}
 		return nil

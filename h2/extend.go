@@ -56,12 +56,12 @@ func (c *Conn) PrefaceRead() { c.prefaceRead = true }
 func (c *Conn) PeerExtendedConnect() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.send.extendedConnect
+	return c.peer.extendedConnect
 }
 
 // PeerHeaderList returns the length of the header list that the peer's SETTINGS
 // permit, in bytes as RFC 9113 section 6.5.2 counts them; 0: it has named no limit.
-func (c *Conn) PeerHeaderList() int { return int(c.peerHeaderList.Load()) }
+func (c *Conn) PeerHeaderList() int { return int(c.peer.headerList.Load()) }
 
 // IgnoreLength ends the check of the DATA received on s against content-length. It
 // is for the answer to a HEAD request, whose content-length describes content that

@@ -19,7 +19,7 @@ const (
 	maxYield = 50 * time.Microsecond
 )
 
-// gather lets other callers queue their frames before this one kicks, so that they
+// gather lets other callers queue their frames before this one flushes, so that they
 // leave together. Meanwhile no other caller sends: with 64 callers this takes a tenth of
 // the writes and a third of the time. It reports whether it has yielded. c.mu is held,
 // and given up meanwhile.

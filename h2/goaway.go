@@ -55,7 +55,7 @@ func (c *Conn) Shutdown(debug string) {
 	if c.held == 0 {
 		c.askGoAway()
 	}
-	c.kickSoon()
+	c.flush(flushWithRun)
 }
 
 // askGoAway sends the PING between a server's two GOAWAYs. While a stream is open it is left for goAwayQuiet after the
@@ -87,7 +87,7 @@ func (c *Conn) onShutdownTimer() {
 	s := c.shutdown
 	left := time.Until(s.until)
 	// What is queued here, the PING perhaps, has not been sent to a client that is slow to take what precedes it.
-	s.silent = s.asked && !s.alive && !c.noteMoved() && c.send.state != sending
+	s.silent = s.asked && !s.alive && !c.noteMoved() && !c.send.sends()
 	switch {
 	case left <= 0 || s.silent:
 		c.goAwayLast()
@@ -98,7 +98,7 @@ func (c *Conn) onShutdownTimer() {
 	default:
 		s.timer.Reset(left)
 	}
-	c.kickSoon()
+	c.flush(flushWithRun)
 }
 
 // goAwayLast sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
@@ -147,14 +147,6 @@ func (c *Conn) finish() {
 	}
 	c.limitReading(untilSent, stuckTimeout)
 	c.sendLast()
-}
-
-// sendLast sends what is queued and then nothing more. Run goes on reading until the
-// peer closes, or the time for that is over. c.mu is held.
-func (c *Conn) sendLast() {
-	c.send.closing = true
-	c.wakeAllOpeners()
-	c.kickNow()
 }
 
 // Abort ends the connection with a GOAWAY of code and debug (at most 1 KiB of it

@@ -85,7 +85,7 @@ func (c *Conn) pollIdle(until time.Time) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil || c.life != alive || c.lifetime.bound != unbounded {
+	if c.err != nil || c.life != alive || c.lifetime.ends() {
 		return false
 	}
 	c.polled, ok = c.cfg.poller.Add(raw, until, (*polled)(c))
@@ -122,8 +122,8 @@ const maxQuiet = 7
 // set before the peer's SETTINGS: a deadline during its handshake ends a TLS
 // connection for good. c.mu is held.
 func (c *Conn) watch() {
-	if c.mayIdle && c.send.greeted && c.lifetime.bound == unbounded {
-		c.nc.SetReadDeadline(time.Now().Add(c.cfg.idleAfter << c.quiet))
+	if c.mayIdle && c.peer.greeted {
+		c.lookAgain(time.Now().Add(c.cfg.idleAfter << c.quiet))
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *Conn) endQuiet() {
 func (c *Conn) onDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lifetime.bound != unbounded {
+	if c.lifetime.ends() {
 		return c.onLimit()
 	}
 	if !c.mayIdle {
@@ -166,12 +166,11 @@ func (c *Conn) onDeadline() error {
 
 // canIdle reports whether nothing is under way. c.mu is held.
 func (c *Conn) canIdle() bool {
-	s := &c.send
 	if c.asked() {
 		return false
 	}
-	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && s.state == notWriting &&
-		s.greeted && c.recv.unacked == 0 && len(s.openers) == 0 && len(c.pings.wait) == 0
+	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && c.send.rests() &&
+		c.peer.greeted && c.recv.unacked == 0 && len(c.openers) == 0 && len(c.pings.wait) == 0
 }
 
 // dropIdle drops what is made again when it is needed. c.mu is held.
@@ -184,11 +183,12 @@ func (c *Conn) dropIdle() {
 			wake = time.Now().Add(c.untilSilent(now()))
 		}
 	}
-	c.nc.SetReadDeadline(wake)
+	c.lookAgain(wake)
 	c.in.until = wake
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.dropWriter()
-	c.send.w, c.send.out, c.send.spare, c.send.run, c.send.ready = nil, nil, nil, nil, nil
+	c.send.drop()
+	c.ready = nil
 	c.enc.DropIdle()
 }

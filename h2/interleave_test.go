@@ -62,7 +62,7 @@ func TestInterleaving(t *testing.T) {
 		framed := func() (n int, waits bool) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			w, _ := c.send.ready.next()
+			w, _ := c.ready.next()
 			if w == nil || c.send.state != sending {
 				return 0, false
 			}
@@ -126,7 +126,7 @@ func TestInterleaving(t *testing.T) {
 func (c *Conn) window() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return min(c.send.window, c.send.conn)
+	return min(c.peer.window, c.peer.conn)
 }
 
 // TestQueueBounds: with a peer that takes nothing, a batch of 128 KiB is queued behind the one under way, of long messages and of

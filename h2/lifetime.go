@@ -88,6 +88,27 @@ type lifetime struct {
 	acked uint64  // noteMoved's
 }
 
+// ends reports whether the time for the connection's end is bounded.
+func (l *lifetime) ends() bool { return l.bound != unbounded }
+
+// waitsForPeer reports whether nothing is sent any more.
+func (l *lifetime) waitsForPeer() bool { return l.bound >= untilEnded }
+
+// noteHeard notes that the peer has sent something.
+func (l *lifetime) noteHeard() {
+	if l.bound == untilEnded {
+		l.heard = now()
+	}
+}
+
+// lookAgain has Run's read, or the wait for input of an idle connection, meet a deadline at t, unless the connection ends; zero: none.
+// c.mu is held.
+func (c *Conn) lookAgain(t time.Time) {
+	if !c.lifetime.ends() {
+		c.nc.SetReadDeadline(t)
+	}
+}
+
 // limitReading bounds how long Run may still read; for the first time it is looked at after d. The error says that it cannot be
 // bounded. c.mu is held.
 func (c *Conn) limitReading(b bound, d time.Duration) error {
@@ -102,7 +123,7 @@ func (c *Conn) limitReading(b bound, d time.Duration) error {
 
 // limitEnd bounds how long the connection may still read and write. c.mu is held.
 func (c *Conn) limitEnd() {
-	c.send.aborted = true
+	c.send.abort()
 	c.lifetime.bound = untilAbort
 	c.lifetime.limit = now() + instant(abortTimeout)
 	c.nc.SetDeadline(c.lifetime.limit.time())
@@ -140,9 +161,9 @@ func (c *Conn) onLimit() error {
 func (c *Conn) noteMoved() bool {
 	acked, others, ok := ackedBytes(c.nc)
 	if !ok {
-		acked = c.send.batches
+		acked = c.send.taken()
 	}
-	moved := acked > c.lifetime.acked && (others || c.send.state == sending)
+	moved := acked > c.lifetime.acked && (others || c.send.sends())
 	c.lifetime.acked = acked
 	return moved
 }

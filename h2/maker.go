@@ -42,6 +42,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.events, _ = h.(ConnHandler)
 	c.batch, _ = h.(BatchHandler)
 	c.enc.Init()
+	c.peer.init()
 	c.send.init()
 	c.recv.init(c.cfg)
 	c.limiter.init(&c.cfg.Limits)

@@ -48,7 +48,7 @@ func (c *Conn) moderate(streams int) {
 	c.in.r.SetBusyLowWater(moderateBytes)
 	c.mu.Lock()
 	yielded := c.gather()
-	c.kick()
+	c.flush(flushInTurn)
 	c.mu.Unlock()
 	if !yielded {
 		runtime.Gosched()

@@ -30,10 +30,10 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	s, err := c.open(ctx, v, o)
 	if err == nil {
 		if ctx == nil {
-			c.kickSoon()
+			c.flush(flushWithRun)
 		} else {
 			c.gather()
-			c.kick()
+			c.flush(flushInTurn)
 		}
 	}
 	idle := err != nil && o.Opened && c.held == 0 && c.events != nil
@@ -52,18 +52,18 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	if c.side == server {
 		panic("h2: Open on the server's side")
 	}
-	err := c.room(len(c.send.openers))
+	err := c.room(len(c.openers))
 	if ctx != nil && o.waitsFor(err) {
 		err = c.waitOpen(ctx, o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if ctx == nil && int64(o.left()) > min(c.send.window, c.send.conn) {
+	if ctx == nil && int64(o.left()) > min(c.peer.window, c.peer.conn) {
 		return nil, ErrWouldBlock
 	}
 	s := c.newStream(c.nextID)
-	if c.send.greeted { // the connection may be idle
+	if c.peer.greeted { // the connection may be idle
 		c.watchPeer(c.cfg.Keepalive.Time)
 	}
 	s.Value = v
@@ -88,7 +88,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		} else {
 			c.resetByUser(s, Cancel)
 		}
-		c.kick()
+		c.flush(flushInTurn)
 		return nil, err
 	}
 	return s, nil
@@ -117,9 +117,9 @@ func (c *Conn) room(ahead int) error {
 		return err
 	}
 	switch {
-	case c.opened+ahead >= c.send.maxStreams || c.pings.doubtful >= mostDoubtful:
+	case c.opened+ahead >= c.peer.maxStreams || c.pings.doubtful >= mostDoubtful:
 		return ErrStreamLimit
-	case c.queued() >= c.send.fillTo:
+	case c.send.full():
 		return ErrWouldBlock
 	}
 	return nil
@@ -148,7 +148,7 @@ func (w opener) wake() {
 // held, but not throughout.
 func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 	w := opener{make(chan struct{}, 1), o.NoWait}
-	c.send.openers = append(c.send.openers, w)
+	c.openers = append(c.openers, w)
 	c.counters.waiting.Add(1)
 	defer c.counters.waiting.Add(-1)
 	for {
@@ -157,7 +157,7 @@ func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 		select {
 		case <-w.turn:
 			c.mu.Lock()
-			err = c.room(slices.Index(c.send.openers, w))
+			err = c.room(slices.Index(c.openers, w))
 		case <-ctx.Done():
 			err = ctx.Err() // without c.mu, as in waitSent
 			c.mu.Lock()
@@ -175,29 +175,29 @@ func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 
 // dropOpener takes an Open off the list of those that wait. It is mostly among the first. c.mu is held.
 func (c *Conn) dropOpener(w opener) {
-	all := c.send.openers
+	all := c.openers
 	i := slices.Index(all, w)
 	copy(all[1:], all[:i])
 	all[0] = opener{}
-	c.send.openers = all[1:]
+	c.openers = all[1:]
 }
 
 // wakeOpeners makes as many Opens that wait look again as there is room for. c.mu is
 // held.
 func (c *Conn) wakeOpeners() {
-	if c.queued() >= c.send.fillTo {
+	if c.send.full() {
 		return
 	}
-	n := min(c.send.maxStreams-c.opened, len(c.send.openers))
+	n := min(c.peer.maxStreams-c.opened, len(c.openers))
 	for i := 0; i < n; i++ {
-		c.send.openers[i].wake()
+		c.openers[i].wake()
 	}
 }
 
 // endNoWaits makes the Opens fail that do not wait for a stream, and for which a lowered limit on streams leaves none. c.mu is held.
 func (c *Conn) endNoWaits() {
-	for i, w := range c.send.openers {
-		if w.noWait && c.opened+i >= c.send.maxStreams {
+	for i, w := range c.openers {
+		if w.noWait && c.opened+i >= c.peer.maxStreams {
 			w.wake()
 		}
 	}
@@ -205,7 +205,7 @@ func (c *Conn) endNoWaits() {
 
 // wakeAllOpeners makes every waiting Open fail: openable returns an error. c.mu is held.
 func (c *Conn) wakeAllOpeners() {
-	for _, w := range c.send.openers {
+	for _, w := range c.openers {
 		w.wake()
 	}
 }

@@ -13,7 +13,7 @@ import (
 func waitingOpens(c *Conn) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.send.openers)
+	return len(c.openers)
 }
 
 // opens is what an Open that waited has returned, and which one it was.
@@ -123,7 +123,7 @@ func fillQueue(t *testing.T, c *Conn) (send func()) {
 	return func() {
 		c.mu.Lock()
 		c.send.state = notWriting
-		c.kick()
+		c.flush(flushInTurn)
 		c.mu.Unlock()
 	}
 }

@@ -49,7 +49,7 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	var data [8]byte
 	binary.BigEndian.PutUint64(data[:], key)
 	c.putPing(0, data)
-	c.kickNow()
+	c.flush(flushPromptly)
 	c.mu.Unlock()
 	select {
 	case <-back:
@@ -100,7 +100,7 @@ func (c *Conn) doubt(s *Stream) {
 	}
 	p.doubtful++
 	c.opened++
-	full := c.opened > c.send.maxStreams || p.doubtful >= mostDoubtful // s counts twice until it is closed
+	full := c.opened > c.peer.maxStreams || p.doubtful >= mostDoubtful // s counts twice until it is closed
 	if !p.probing && (!p.probed || full) {
 		p.probing = true
 		c.putPing(0, resetPing)
@@ -114,9 +114,7 @@ func (c *Conn) noteHeard() (more bool) {
 	if s := c.shutdown; s != nil && s.asked {
 		s.alive = true
 	}
-	if c.lifetime.bound == untilEnded {
-		c.lifetime.heard = now()
-	}
+	c.lifetime.noteHeard()
 	if p.doubtful == 0 {
 		return false
 	}
@@ -207,6 +205,6 @@ func (c *Conn) keepalive() {
 		c.pings.sent = now
 		c.putPing(0, alivePing)
 		c.pings.timer.Reset(min(k.Timeout, k.Time)) // the answer may have come by then, and nothing since
-		c.kickNow()
+		c.flush(flushPromptly)
 	}
 }

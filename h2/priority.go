@@ -116,10 +116,10 @@ func (s *Stream) SetInitialPriority(p Priority) {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.send.signals == ignored {
+	if c.peer.signals == ignored {
 		return
 	}
-	c.send.signals = signalled
+	c.peer.signals = signalled
 	if !s.updated {
 		c.setPriority(s, p)
 	}
@@ -129,7 +129,7 @@ func (s *Stream) SetInitialPriority(p Priority) {
 // sent in turns. It is for peers that are intermediaries, whose clients must not delay each other's responses (RFC 9218 section 13.1).
 func (c *Conn) IgnorePriority() {
 	c.mu.Lock()
-	c.send.signals = ignored
+	c.peer.signals = ignored
 	c.mu.Unlock()
 }
 
@@ -150,7 +150,7 @@ func (s *Stream) SendPriority(p Priority) {
 	payload := c.put(frame{typ: framePriorityUpdate, length: 4 + len(v)})
 	binary.BigEndian.PutUint32(payload, s.id)
 	copy(payload[4:], v)
-	c.kickSoon()
+	c.flush(flushWithRun)
 }
 
 func (c *Conn) setPriority(s *Stream, p Priority) {
@@ -158,7 +158,7 @@ func (c *Conn) setPriority(s *Stream, p Priority) {
 		return
 	}
 	if w := s.wait; w != nil {
-		c.send.ready.forget(w)
+		c.ready.forget(w)
 		defer c.list(w)
 	}
 	s.priority = p
@@ -195,10 +195,10 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	if !c.limiter.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
-	if c.send.signals == ignored {
+	if c.peer.signals == ignored {
 		return nil
 	}
-	c.send.signals = signalled
+	c.peer.signals = signalled
 	if s := c.streams[id]; s != nil {
 		s.updated = true
 		c.setPriority(s, ParsePriority(v))

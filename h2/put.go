@@ -16,7 +16,7 @@ func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
 		f.flags = flagEndStream
 	}
 	for {
-		f.length = min(len(p), c.send.maxFrame, wire.MaxPeek-frameHeaderLen)
+		f.length = min(len(p), c.peer.maxFrame, wire.MaxPeek-frameHeaderLen)
 		if f.length == len(p) {
 			f.flags |= flagEndHeaders
 		}

@@ -50,7 +50,7 @@ func (c *Conn) makeReader() {
 func (c *Conn) loop() error {
 	c.makeReader()
 	c.in.r.OnDeadline(c.onDeadline)
-	greeted := c.send.greeted // the connection has been idle
+	greeted := c.peer.greeted // the connection has been idle
 	if greeted {
 		c.mu.Lock()
 		c.polled = 0
@@ -212,7 +212,7 @@ func (c *Conn) pause() {
 	c.recv.handling = false
 	more := c.noteHeard()
 	c.setCurrent(nil)
-	c.kickNow()
+	c.flush(flushPromptly)
 	streams := c.opened
 	c.mu.Unlock()
 	if more {
@@ -234,7 +234,7 @@ func (c *Conn) limitChanged() {
 }
 
 // lock takes c.mu for Run and notes that Run handles frames it has read. After the
-// last of them it kicks.
+// last of them it flushes.
 func (c *Conn) lock() {
 	c.mu.Lock()
 	c.recv.handling = true
@@ -294,7 +294,7 @@ func (c *Conn) pauseInFrame() {
 	c.mu.Lock()
 	c.recv.handling = false
 	more := c.noteHeard()
-	c.kickNow()
+	c.flush(flushPromptly)
 	c.mu.Unlock()
 	if more {
 		c.limitChanged()

@@ -315,7 +315,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 	}
 	c.limiter.useful()
 	s := c.newStream(f.id)
-	if updated && c.send.signals != ignored {
+	if updated && c.peer.signals != ignored {
 		s.priority, s.updated = early, true
 	}
 	return s, nil

@@ -18,7 +18,7 @@ type receiving struct {
 	settingsSent time.Time     // when the last of them left
 	rtt          time.Duration // what the fastest acknowledgement took; 0: not known
 	timed        int           // acknowledgements that rtt is of
-	handling     bool          // Run handles frames it has read, and kicks when it has
+	handling     bool          // Run handles frames it has read, and flushes when it has
 }
 
 func (r *receiving) init(cfg *Config) {
@@ -118,7 +118,7 @@ func (s *Stream) account(taken, reopened int) {
 	// Without a frame to write itself it leaves other streams' frames to the callers that queued them, which
 	// may have more for the same write.
 	if c.returnStreamWindow(s) || put {
-		c.kickSoon()
+		c.flush(flushWithRun)
 	}
 	c.mu.Unlock()
 }

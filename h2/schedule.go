@@ -22,10 +22,10 @@ func (c *Conn) list(w *waiting) {
 	if !w.active || w.in != nil || w.s.out <= 0 {
 		return
 	}
-	if c.send.ready == nil {
-		c.send.ready = new(scheduler)
+	if c.ready == nil {
+		c.ready = new(scheduler)
 	}
-	c.send.ready.add(w, w.s.priority)
+	c.ready.add(w, w.s.priority)
 }
 
 // relist is called when the window of s has grown. c.mu is held.
@@ -39,14 +39,14 @@ func (c *Conn) relist(s *Stream) {
 // batch allow. c.mu is held, but not while a Source is asked.
 func (c *Conn) fill() {
 	filled := false
-	for room := max(c.send.fillTo-c.queued(), minFill); room > 0 && c.send.conn > 0 && c.err == nil; {
-		w, most := c.send.ready.next()
+	for room := max(c.send.room(), minFill); room > 0 && c.peer.conn > 0 && c.err == nil; {
+		w, most := c.ready.next()
 		if w == nil {
 			return
 		}
 		s := w.s
 		if s.out <= 0 { // the peer took window back
-			c.send.ready.remove(w)
+			c.ready.remove(w)
 			continue
 		}
 		left := w.out.left()
@@ -60,8 +60,8 @@ func (c *Conn) fill() {
 			room = max(room, c.supply(w, n)) // it leaves in one piece
 			continue
 		}
-		n := int(min(int64(left), s.out, c.send.conn, int64(room), int64(most)))
-		c.send.ready.served(w, n)
+		n := int(min(int64(left), s.out, c.peer.conn, int64(room), int64(most)))
+		c.ready.served(w, n)
 		room -= n
 		filled = true
 		if n == left && w.out.SourceLen == 0 {
@@ -73,7 +73,7 @@ func (c *Conn) fill() {
 		}
 		c.putData(s, &w.out, n, More)
 		if s.out <= 0 {
-			c.send.ready.remove(w)
+			c.ready.remove(w)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (c *Conn) fill() {
 // endWait has the Write that waits return err. c.mu is held.
 func (c *Conn) endWait(w *waiting, err error) {
 	if w.active {
-		c.send.ready.remove(w)
+		c.ready.remove(w)
 		w.active = false
 		if w.supplied {
 			w.ended = err // which supply sends
@@ -101,7 +101,7 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 	w := s.wait
 	w.active, w.taken, w.out = true, true, *o
 	c.list(w)
-	c.kick()
+	c.flush(flushInTurn)
 	c.mu.Unlock()
 	// A context may have a lock of its own, which its owner holds while it calls this connection: it is
 	// asked without c.mu.

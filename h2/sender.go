@@ -48,7 +48,7 @@ const (
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
 // them (put.go). DATA that must wait, for a window or because the batch is full,
-// stays with its stream (schedule.go). kick makes both be sent: by its caller as far as
+// stays with its stream (schedule.go). flush makes both be sent: by its caller as far as
 // the socket takes it without waiting, otherwise by a writer goroutine, which
 // exists only while bytes wait. So no caller ever waits for the network; a Write
 // whose DATA is not in a batch yet waits for that, on its context as well.
@@ -71,16 +71,7 @@ type sender struct {
 	parked bool        // a writer goroutine waits for more to send
 	wake   chan bool   // true: it goes on; false: it ends
 
-	ready           *scheduler
-	fillTo          int      // bytes of a batch before DATA waits: batchLimit or blocked
-	signals         signals  // what the peer has said about priorities
-	window          int64    // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
-	conn            int64    // what the connection may send
-	maxFrame        int      // the peer's MAX_FRAME_SIZE
-	maxStreams      int      // client: how many streams may be open
-	greeted         bool     // the peer's first SETTINGS have come
-	extendedConnect bool     // the peer permits extended CONNECT
-	openers         []opener // Opens that wait, in the order in which they began to
+	fillTo int // bytes of a batch before DATA waits: batchLimit or blocked
 
 	closing bool          // when everything is sent, the writing half is closed
 	shut    bool          // nothing is sent any more
@@ -95,36 +86,72 @@ type writing uint8
 
 const (
 	notWriting writing = iota
-	gathering          // a caller lets others queue frames, and then kicks
-	sending            // a caller in kick, or the writer goroutine
+	gathering          // a caller lets others queue frames, and then flushes
+	sending            // a caller in flush, or the writer goroutine
+	writings
 )
 
 func (s *sender) init() {
-	s.window, s.conn = initialWindow, initialWindow
-	s.maxFrame = minMaxFrame
-	s.maxStreams = assumedStreams
 	s.fillTo, s.blocked = batchLimit, blockedLimit
 }
 
-// kick makes what is queued be sent. It does not wait. c.mu is held, but not throughout:
-// state may have changed when kick returns.
-func (c *Conn) kick() {
-	if c.send.state == notWriting {
-		c.transmit()
+// rests reports whether no goroutine sends, or is about to.
+func (s *sender) rests() bool { return s.state == notWriting }
+
+// sends reports whether a goroutine sends.
+func (s *sender) sends() bool { return s.state == sending }
+
+// full reports whether DATA and new streams wait for the next batch.
+func (s *sender) full() bool { return s.room() <= 0 }
+
+// room is how many bytes of DATA may be queued yet; at most 0: none.
+func (s *sender) room() int {
+	if s.out == nil {
+		return s.fillTo
 	}
+	return s.fillTo - s.out.Len()
 }
 
-// kickNow is kick for what other callers' frames must not delay.
-func (c *Conn) kickNow() {
-	if c.send.state != sending {
-		c.transmit()
-	}
+// taken is how many batches have been sent.
+func (s *sender) taken() uint64 { return s.batches }
+
+// closes reports whether what is queued is the last that is sent.
+func (s *sender) closes() bool { return s.closing }
+
+// broken reports whether part of what was given to the connection may not have been sent.
+func (s *sender) broken() bool { return s.cut || s.state == sending }
+
+// stop has nothing sent any more.
+func (s *sender) stop() { s.shut = true }
+
+// abort has the connection's end not wait for the peer's.
+func (s *sender) abort() { s.aborted = true }
+
+// drop drops what a connection that becomes idle does not need.
+func (s *sender) drop() { s.w, s.out, s.spare, s.run = nil, nil, nil, nil }
+
+// flushMode says what a flush may be left to.
+type flushMode uint8
+
+const (
+	flushWithRun  flushMode = iota // Run, while it handles frames: it flushes when it has
+	flushInTurn                    // a caller that gathers
+	flushPromptly                  // what other callers' frames must not delay
+	flushModes
+)
+
+// flushes says who transmits: a caller that flushes, or (false) the goroutine that sends or gathers already, which looks again.
+var flushes = [flushModes][writings]bool{
+	flushWithRun:  {notWriting: true},
+	flushInTurn:   {notWriting: true},
+	flushPromptly: {notWriting: true, gathering: true},
 }
 
-// kickSoon is kick that may be left to Run while it handles frames.
-func (c *Conn) kickSoon() {
-	if !c.recv.handling {
-		c.kick()
+// flush makes what is queued be sent. It does not wait. c.mu is held, but not throughout: what is queued, the streams' windows and
+// whether the connection has failed may have changed when it returns.
+func (c *Conn) flush(m flushMode) {
+	if flushes[m][c.send.state] && (m != flushWithRun || !c.recv.handling) {
+		c.transmit()
 	}
 }
 
@@ -297,7 +324,7 @@ func (c *Conn) dropWriter() {
 
 // pending reports whether there is anything to send. c.mu is held.
 func (c *Conn) pending() bool {
-	return c.queued() > 0 || !c.send.ready.empty() && c.send.conn > 0 && c.err == nil
+	return c.queued() > 0 || !c.ready.empty() && c.peer.conn > 0 && c.err == nil
 }
 
 // nextBatch takes what is to be sent next; nil: nothing. c.mu is held, but not throughout.
@@ -342,7 +369,7 @@ func (c *Conn) writeFailed(err error) {
 	c.send.shut, c.send.cut = true, true
 	c.dropQueued()
 	c.wakeAllOpeners() // their requests can be sent on another connection
-	if c.lifetime.bound < untilEnded {
+	if !c.lifetime.waitsForPeer() {
 		if c.limitReading(untilAbort, abortTimeout) != nil {
 			c.aside(c.nc.Close)
 		}
@@ -365,6 +392,14 @@ func (c *Conn) stopWriting() {
 
 // writeCloser is a connection whose writing half can be closed.
 type writeCloser interface{ CloseWrite() error }
+
+// sendLast sends what is queued and then nothing more. Run goes on reading until the
+// peer closes, or the time for that is over. c.mu is held.
+func (c *Conn) sendLast() {
+	c.send.closing = true
+	c.wakeAllOpeners()
+	c.flush(flushPromptly)
+}
 
 // closeWriting closes the writing half of a connection that is to end, now that
 // everything is sent. c.mu is held.
@@ -404,6 +439,29 @@ func closeWrite(nc net.Conn, h writeCloser) error {
 		}
 	}
 	return err
+}
+
+// awaitSent waits until the GOAWAY of a connection that is aborted is sent, at most
+// abortTimeout. Without it discardInput could reach its bound, and the connection be
+// closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
+func (c *Conn) awaitSent() {
+	c.mu.Lock()
+	s := &c.send
+	if s.state != sending || !s.aborted {
+		c.mu.Unlock()
+		return
+	}
+	if s.quiet == nil {
+		s.quiet = make(chan struct{})
+	}
+	quiet := s.quiet
+	c.mu.Unlock()
+	timer := time.NewTimer(abortTimeout)
+	defer timer.Stop()
+	select {
+	case <-quiet:
+	case <-timer.C:
+	}
 }
 
 // awaitQuiet waits until no goroutine sends. c.mu is held, but not throughout.

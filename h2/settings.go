@@ -3,11 +3,30 @@ package h2
 import (
 	"encoding/binary"
 	"math"
+	"sync/atomic"
 	"time"
 )
 
 // maxSettings is how many settings one frame may carry.
 const maxSettings = 64
+
+// peer is what the peer has said of itself, by SETTINGS and otherwise; guarded by Conn.mu, except headerList.
+type peer struct {
+	window          int64         // what a new stream may send: INITIAL_WINDOW_SIZE
+	conn            int64         // what the connection may send
+	maxFrame        int           // MAX_FRAME_SIZE
+	maxStreams      int           // client: how many streams may be open
+	headerList      atomic.Uint32 // MAX_HEADER_LIST_SIZE; 0: none
+	greeted         bool          // the first SETTINGS have come
+	extendedConnect bool          // it permits extended CONNECT
+	signals         signals       // what it has said about priorities
+}
+
+func (p *peer) init() {
+	p.window, p.conn = initialWindow, initialWindow
+	p.maxFrame = minMaxFrame
+	p.maxStreams = assumedStreams
+}
 
 // onSettings takes a SETTINGS (RFC 9113 section 6.5).
 func (c *Conn) onSettings(f frame) error {
@@ -24,9 +43,9 @@ func (c *Conn) onSettings(f frame) error {
 		return err
 	}
 	c.lock()
-	limit := c.send.maxStreams
+	limit := c.peer.maxStreams
 	first, err := c.settings(f, p)
-	limited := limit != c.send.maxStreams
+	limited := limit != c.peer.maxStreams
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -61,13 +80,13 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	if !c.limiter.reply() || !c.limiter.empty() {
 		return false, c.fault(EnhanceYourCalm, "too many SETTINGS")
 	}
-	first = !c.send.greeted
+	first = !c.peer.greeted
 	if first {
-		c.send.greeted = true
-		c.send.maxStreams = c.limitStreams(math.MaxInt)
+		c.peer.greeted = true
+		c.peer.maxStreams = c.limitStreams(math.MaxInt)
 		c.watch()
 	}
-	window := c.send.window
+	window := c.peer.window
 	for ; len(p) > 0; p = p[settingLen:] {
 		id, v := settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])
 		if id == setWindow && v <= maxWindow {
@@ -90,14 +109,14 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 // setStreamWindows changes the window of every stream as the peer's
 // INITIAL_WINDOW_SIZE has changed (RFC 9113 section 6.9.2). c.mu is held.
 func (c *Conn) setStreamWindows(window int64) error {
-	d := window - c.send.window
+	d := window - c.peer.window
 	if d == 0 {
 		return nil
 	}
 	if !c.limiter.walked(len(c.streams)) {
 		return c.fault(EnhanceYourCalm, "too many changes of INITIAL_WINDOW_SIZE")
 	}
-	c.send.window = window
+	c.peer.window = window
 	for _, s := range c.streams {
 		if s.out += d; s.out > maxWindow {
 			return c.fault(FlowControlError, "a window beyond 2^31-1")
@@ -124,16 +143,16 @@ func (c *Conn) setting(id settingID, v uint32) error {
 			return c.fault(ProtocolError, "ENABLE_PUSH of an impossible value")
 		}
 	case setMaxStreams:
-		c.send.maxStreams = c.limitStreams(int(min(v, math.MaxInt32)))
+		c.peer.maxStreams = c.limitStreams(int(min(v, math.MaxInt32)))
 	case setWindow:
 		return c.fault(FlowControlError, "INITIAL_WINDOW_SIZE beyond 2^31-1")
 	case setHeaderList:
-		c.peerHeaderList.Store(v)
+		c.peer.headerList.Store(v)
 	case setExtendedConnect:
-		if v > 1 || v == 0 && c.send.extendedConnect {
+		if v > 1 || v == 0 && c.peer.extendedConnect {
 			return c.fault(ProtocolError, "ENABLE_CONNECT_PROTOCOL of an impossible value")
 		}
-		c.send.extendedConnect = v == 1
+		c.peer.extendedConnect = v == 1
 	case setNoPriorities:
 		if v > 1 {
 			return c.fault(ProtocolError, "NO_RFC7540_PRIORITIES of an impossible value")
@@ -142,7 +161,7 @@ func (c *Conn) setting(id settingID, v uint32) error {
 		if v < minMaxFrame || v > maxMaxFrame {
 			return c.fault(ProtocolError, "MAX_FRAME_SIZE of an impossible value")
 		}
-		c.send.maxFrame = int(v)
+		c.peer.maxFrame = int(v)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const supplySize = 128 << 10
 // supply asks the Source of w, which is served next, for at most n bytes of DATA and returns how many it has supplied. c.mu is
 // held, but not throughout: meanwhile w may have ended.
 func (c *Conn) supply(w *waiting, n int) int {
-	n = int(min(int64(n), w.out.SourceLen, w.s.out, c.send.conn))
+	n = int(min(int64(n), w.out.SourceLen, w.s.out, c.peer.conn))
 	source := w.out.Source
 	w.supplied = true
 	c.mu.Unlock()

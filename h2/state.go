@@ -46,7 +46,7 @@ func (c *Conn) state() ConnState {
 	s := ConnState{Local: c.nc.LocalAddr(), Remote: c.nc.RemoteAddr(), Since: c.since}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Streams, s.SendWindow = c.held, c.send.conn
+	s.Streams, s.SendWindow = c.held, c.peer.conn
 	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = int64(c.recv.conn), c.recv.window, c.recv.unread, c.recv.rtt
 	s.Draining = c.life > alive || c.goAway != nil
 	for _, st := range c.streams {

@@ -77,7 +77,7 @@ func (h Handle) Reset(code Code) {
 	defer c.mu.Unlock()
 	if h.s.gen == h.gen && !h.s.is(released) {
 		c.resetByUser(h.s, code)
-		c.kickSoon()
+		c.flush(flushWithRun)
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *Stream) Reset(code Code) {
 	c := s.c
 	c.mu.Lock()
 	c.resetByUser(s, code)
-	c.kickSoon()
+	c.flush(flushWithRun)
 	c.mu.Unlock()
 }
 
@@ -108,7 +108,7 @@ func (s *Stream) Release() {
 	before := c.queued()
 	idle := c.release(s)
 	if c.queued() != before { // what WriteLater has queued is left to Flush
-		c.kickSoon()
+		c.flush(flushWithRun)
 	}
 	c.mu.Unlock()
 	if idle {
@@ -162,10 +162,10 @@ func (c *Conn) newStream(id uint32) *Stream {
 		s = &Stream{c: c}
 	}
 	s.id, s.state, s.flags = id, open, counted
-	s.out, s.in = c.send.window, c.recv.streamWindow()
+	s.out, s.in = c.peer.window, c.recv.streamWindow()
 	s.returnable, s.unread, s.pace, s.headers, s.informed = 0, 0, pace{}, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
-	s.priority, s.updated = c.send.signals.initial(), false
+	s.priority, s.updated = c.peer.signals.initial(), false
 	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
 		c.streams = make(map[uint32]*Stream)

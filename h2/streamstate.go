@@ -149,7 +149,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	delete(c.streams, s.id)
 	if s.wait != nil {
 		c.endWait(s.wait, s.err)
-		c.send.ready.forget(s.wait)
+		c.ready.forget(s.wait)
 	}
 	if t.do&leavesRoom != 0 {
 		c.leaveRoom(s)

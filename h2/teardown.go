@@ -24,7 +24,7 @@ func (c *Conn) teardown(err error) error {
 		}
 	}
 	why := c.err
-	waits := c.send.closing
+	waits := c.send.closes()
 	c.mu.Unlock()
 	if waits && !isEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.awaitSent()
@@ -36,7 +36,7 @@ func (c *Conn) teardown(err error) error {
 	c.mu.Lock()
 	ending := c.life > alive
 	c.become(socketClosed)
-	c.send.shut = true
+	c.send.stop()
 	orphans := make([]*Stream, 0, len(c.streams))
 	for _, s := range c.streams {
 		orphans = append(orphans, s)
@@ -73,29 +73,6 @@ func (c *Conn) teardown(err error) error {
 	return why
 }
 
-// awaitSent waits until the GOAWAY of a connection that is aborted is sent, at most
-// abortTimeout. Without it discardInput could reach its bound, and the connection be
-// closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
-func (c *Conn) awaitSent() {
-	c.mu.Lock()
-	s := &c.send
-	if s.state != sending || !s.aborted {
-		c.mu.Unlock()
-		return
-	}
-	if s.quiet == nil {
-		s.quiet = make(chan struct{})
-	}
-	quiet := s.quiet
-	c.mu.Unlock()
-	timer := time.NewTimer(abortTimeout)
-	defer timer.Stop()
-	select {
-	case <-quiet:
-	case <-timer.C:
-	}
-}
-
 // closeSocket closes the connection. TLS sends an alert before, and waits for a full
 // socket for up to five seconds: after abortTimeout the connection below is closed. Where
 // that one cannot be reached, Close goes on by itself.
@@ -110,7 +87,7 @@ func (c *Conn) closeSocket() {
 		return
 	}
 	c.mu.Lock()
-	cut := c.send.cut || c.send.state == sending
+	cut := c.send.broken()
 	c.mu.Unlock()
 	if cut {
 		closeBelow(c.nc)

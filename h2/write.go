@@ -80,7 +80,7 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 		if twice = o.Release && s.releasedSince(gen); o.Release && !twice {
 			idle = c.release(s)
 		}
-		c.kick()
+		c.flush(flushInTurn)
 	}
 	c.mu.Unlock()
 	if twice {
@@ -111,7 +111,7 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 		}
 	}
 	if err == nil && c.queued() >= batchLimit {
-		c.kickSoon()
+		c.flush(flushWithRun)
 	}
 	c.mu.Unlock()
 	if twice {
@@ -129,7 +129,7 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 // Flush sends what WriteLater has queued. It does not wait for the network.
 func (c *Conn) Flush() {
 	c.mu.Lock()
-	c.kickSoon()
+	c.flush(flushWithRun)
 	c.mu.Unlock()
 }
 
@@ -140,7 +140,7 @@ func (s *Stream) Post(o *Out) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := s.sendable()
-	if left := o.left(); err == nil && left > 0 && int64(left) > min(s.out, c.send.conn) {
+	if left := o.left(); err == nil && left > 0 && int64(left) > min(s.out, c.peer.conn) {
 		err = ErrWouldBlock
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Stream) Post(o *Out) error {
 		return err
 	}
 	c.putOut(s, o)
-	c.kickSoon()
+	c.flush(flushWithRun)
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 // have room for all of them, and no other DATA waits for its turn. c.mu is held.
 func (c *Conn) fits(s *Stream, left int) bool {
 	n := int64(left)
-	return n <= s.out && n <= c.send.conn && c.send.ready.empty() && c.queued()+left <= c.send.fillTo
+	return n <= s.out && n <= c.peer.conn && c.ready.empty() && left <= c.send.room()
 }
 
 // putOut queues all of o. c.mu is held.
@@ -229,11 +229,11 @@ func (c *Conn) putTail(s *Stream, o *Out) {
 // windows cover them. c.mu is held.
 func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
-	c.send.conn -= int64(n)
+	c.peer.conn -= int64(n)
 	c.limiter.wrote()
 	b := c.outgoing()
 	for {
-		m := min(n, c.send.maxFrame)
+		m := min(n, c.peer.maxFrame)
 		n -= m
 		f := frame{typ: frameData, length: m, id: s.id}
 		if n == 0 && e == End {

@@ -1,0 +1,69 @@
+package h2
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFieldsHaveOwners: the fields of the sender, the scheduler and what bounds a connection's end are used in the files of their owners alone,
+// and lifetime.go alone sets deadlines; others call methods.
+func TestFieldsHaveOwners(t *testing.T) {
+	fields := func(x reflect.Type) (names []string) {
+		for i := range x.NumField() {
+			names = append(names, x.Field(i).Name)
+		}
+		return names
+	}
+	owners := map[string]struct {
+		fields []string
+		files  []string
+	}{
+		"send":     {fields(reflect.TypeFor[sender]()), []string{"sender.go", "gather.go"}},
+		"ready":    {fields(reflect.TypeFor[scheduler]()), []string{"scheduler.go"}},
+		"lifetime": {fields(reflect.TypeFor[lifetime]()), []string{"lifetime.go"}},
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.AND {
+				if of, ok := u.X.(*ast.SelectorExpr); ok {
+					if o, ok := owners[of.Sel.Name]; ok && !slices.Contains(o.files, name) {
+						t.Errorf("%v: the address of %s is taken outside of %v", set.Position(u.Pos()), of.Sel.Name, o.files)
+					}
+				}
+			}
+			field, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if d := field.Sel.Name; (d == "SetReadDeadline" || d == "SetDeadline") && name != "lifetime.go" {
+				t.Errorf("%v: %s is called outside of lifetime.go", set.Position(field.Pos()), d)
+			}
+			of, ok := field.X.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if o, ok := owners[of.Sel.Name]; ok && slices.Contains(o.fields, field.Sel.Name) && !slices.Contains(o.files, name) {
+				t.Errorf("%v: %s.%s is used outside of %v", set.Position(field.Pos()), of.Sel.Name, field.Sel.Name, o.files)
+			}
+			return true
+		})
+	}
+}
