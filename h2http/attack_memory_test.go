@@ -32,7 +32,7 @@ func TestAttackHeaderBomb(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			held := func(t *testing.T, s stack) (bytesEach int64) {
-				for end := time.Now().Add(untilLimit); runtime.NumGoroutine() > idle+8 && time.Now().Before(end); runtime.Gosched() {
+				for end := time.Now().Add(untilLimit); runtime.NumGoroutine() > idle+8 && time.Now().Before(end); <-time.After(time.Millisecond) {
 					// of the server before
 				}
 				b := &blocked{release: make(chan struct{})}
@@ -58,7 +58,7 @@ func TestAttackHeaderBomb(t *testing.T) {
 						p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
 						p.mu.Unlock()
 					}
-					for end := time.Now().Add(untilLimit); ; runtime.Gosched() {
+					for end := time.Now().Add(untilLimit); ; <-time.After(time.Millisecond) {
 						p.mu.Lock()
 						answered := 0 // with 431, whose content waits
 						for _, rec := range p.streams {

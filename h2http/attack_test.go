@@ -66,16 +66,27 @@ func (b *blocked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-b.release
 }
 
-// flood calls send until the peer closes the connection or n times.
-func (p *peer) flood(n int, send func(i int) error) {
+// flood sends the frames that send writes, called until the peer closes the connection or n times. Many go in one write: a write each
+// would take most of the test's time.
+func (p *peer) flood(n int, send func(fr *http2.Framer, i int) error) {
 	p.nc.SetWriteDeadline(time.Now().Add(20 * time.Second))
+	const batch = 256
+	var frames bytes.Buffer
+	fr := http2.NewFramer(&frames, nil)
 	for i := range n {
+		if err := send(fr, i); err != nil {
+			p.t.Fatal(err)
+		}
+		if (i+1)%batch != 0 && i+1 < n {
+			continue
+		}
 		p.mu.Lock()
-		err := send(i)
+		_, err := p.nc.Write(frames.Bytes())
 		p.mu.Unlock()
 		if err != nil {
 			return
 		}
+		frames.Reset()
 	}
 }
 
@@ -159,7 +170,7 @@ func TestAttackContinuationFlood(t *testing.T) {
 		p.mu.Lock()
 		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x82}})
 		p.mu.Unlock()
-		p.flood(10000, func(int) error { return p.fr.WriteContinuation(3, false, []byte{0x82}) })
+		p.flood(10000, func(fr *http2.Framer, _ int) error { return fr.WriteContinuation(3, false, []byte{0x82}) })
 		p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
 		survives(t, r)
 	})
@@ -169,21 +180,21 @@ func TestAttackContinuationFlood(t *testing.T) {
 // receive the GOAWAY.
 func TestAttackControlFloods(t *testing.T) {
 	const priorityUpdate http2.FrameType = 0x10 // RFC 9218 section 7.1
-	floods := map[string]func(p *peer, i int) error{
-		"PING":          func(p *peer, i int) error { return p.fr.WritePing(false, [8]byte{}) },
-		"SETTINGS":      func(p *peer, i int) error { return p.fr.WriteSettings() },
-		"PRIORITY":      func(p *peer, i int) error { return p.fr.WritePriority(1, http2.PriorityParam{StreamDep: 3}) },
-		"WINDOW_UPDATE": func(p *peer, i int) error { return p.fr.WriteWindowUpdate(0, 1) },
-		"unknown":       func(p *peer, i int) error { return p.fr.WriteRawFrame(0xbe, 0, 0, nil) },
-		"empty DATA":    func(p *peer, i int) error { return p.fr.WriteData(1, false, nil) },
-		"PRIORITY_UPDATE": func(p *peer, i int) error {
-			return p.fr.WriteRawFrame(priorityUpdate, 0, 0, []byte("\x00\x00\x00\x01u=1"))
+	floods := map[string]func(fr *http2.Framer, _ int) error{
+		"PING":          func(fr *http2.Framer, _ int) error { return fr.WritePing(false, [8]byte{}) },
+		"SETTINGS":      func(fr *http2.Framer, _ int) error { return fr.WriteSettings() },
+		"PRIORITY":      func(fr *http2.Framer, _ int) error { return fr.WritePriority(1, http2.PriorityParam{StreamDep: 3}) },
+		"WINDOW_UPDATE": func(fr *http2.Framer, _ int) error { return fr.WriteWindowUpdate(0, 1) },
+		"unknown":       func(fr *http2.Framer, _ int) error { return fr.WriteRawFrame(0xbe, 0, 0, nil) },
+		"empty DATA":    func(fr *http2.Framer, _ int) error { return fr.WriteData(1, false, nil) },
+		"PRIORITY_UPDATE": func(fr *http2.Framer, _ int) error {
+			return fr.WriteRawFrame(priorityUpdate, 0, 0, []byte("\x00\x00\x00\x01u=1"))
 		},
-		"acknowledgements of PING":                 func(p *peer, i int) error { return p.fr.WritePing(true, [8]byte{}) },
-		"acknowledgements of SETTINGS":             func(p *peer, i int) error { return p.fr.WriteSettingsAck() },
-		"GOAWAY":                                   func(p *peer, i int) error { return p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) },
-		"WINDOW_UPDATE of a stream that has ended": func(p *peer, i int) error { return p.fr.WriteWindowUpdate(3, 1) },
-		"RST_STREAM of a stream that has ended":    func(p *peer, i int) error { return p.fr.WriteRSTStream(3, http2.ErrCodeCancel) },
+		"acknowledgements of PING":                 func(fr *http2.Framer, _ int) error { return fr.WritePing(true, [8]byte{}) },
+		"acknowledgements of SETTINGS":             func(fr *http2.Framer, _ int) error { return fr.WriteSettingsAck() },
+		"GOAWAY":                                   func(fr *http2.Framer, _ int) error { return fr.WriteGoAway(0, http2.ErrCodeNo, nil) },
+		"WINDOW_UPDATE of a stream that has ended": func(fr *http2.Framer, _ int) error { return fr.WriteWindowUpdate(3, 1) },
+		"RST_STREAM of a stream that has ended":    func(fr *http2.Framer, _ int) error { return fr.WriteRSTStream(3, http2.ErrCodeCancel) },
 	}
 	attacked(t, func(t *testing.T, s stack) {
 		for name, send := range floods {
@@ -203,7 +214,7 @@ func TestAttackControlFloods(t *testing.T) {
 				p.request(1, more, "POST", "/")
 				p.request(3, end, "GET", "/alive")
 				p.wait(3, 1)
-				p.flood(100000, func(i int) error { return send(p, i) })
+				p.flood(100000, send)
 				select {
 				case name := <-counted:
 					if name != "conn_ENHANCE_YOUR_CALM" {
