@@ -512,7 +512,9 @@ func TestConnectionsThatFailAtOnce(t *testing.T) {
 				t.Errorf("the error does not say why: %v", err)
 			}
 		}
-		if n := accepted.Load(); n > requests {
+		// An http.Transport delivers a connection to its request before it keeps it. The next request may find none and begin a dial,
+		// before it is given the one that has been kept late; what it dials is kept, too, up to its limit on idle connections.
+		if n := accepted.Load(); n > requests+http.DefaultMaxIdleConnsPerHost {
 			t.Errorf("%d connections for %d requests", n, requests)
 		}
 	})
