@@ -8,8 +8,8 @@ import (
 	"net"
 	"net/http"
 	"reflect"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
@@ -51,12 +51,13 @@ type Server struct {
 
 	quit chan struct{} // closed when the server begins to stop
 
+	calls   webCalls    // that ServeHTTP is serving
+	serving atomic.Bool // nothing can be registered any more; set with mu held
+
 	mu        sync.Mutex
-	serving   bool
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
 	raw       map[*accepted]struct{} // accepted, not yet set up
-	calls     []*webCall             // that ServeHTTP is serving, each at its place
 	stopping  stopping
 	loops     sync.WaitGroup // Serve calls and connections
 	handlers  sync.WaitGroup // calls: their handlers run, or wait for the request
@@ -137,7 +138,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	warnOfChannelz(desc, impl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serving {
+	if s.serving.Load() {
 		panic(fmt.Sprintf("rpc: caller registered %q after Serve", desc.ServiceName))
 	}
 	if s.services[desc.ServiceName] != nil {
@@ -187,7 +188,7 @@ func (s *Server) Serve(lis net.Listener) error {
 		lis.Close()
 		return ErrServerStopped
 	}
-	s.serving = true
+	s.serving.Store(true)
 	s.listeners[lis] = struct{}{}
 	s.loops.Add(1)
 	s.mu.Unlock()
@@ -394,9 +395,9 @@ func (s *Server) Stop() {
 			s.abandon(nc)
 		}
 	}
-	conns, calls := s.snapshot(), slices.Clone(s.calls)
+	conns := s.snapshot()
 	s.mu.Unlock()
-	for _, c := range calls {
+	for _, c := range s.calls.close() {
 		go (*webContext)(c).halt()
 	}
 	s.web.stop()
@@ -425,6 +426,7 @@ func (s *Server) GracefulStop() {
 	}
 	conns := s.snapshot()
 	s.mu.Unlock()
+	s.calls.close()
 	for _, c := range conns {
 		c.h2c.Shutdown(gracefulStop)
 	}

@@ -49,27 +49,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // enter counts c's handler and lets Stop end c, unless the server has been stopped. After the first call nothing more can be
 // registered.
 func (s *Server) enter(c *webCall) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping != running {
-		return false
+	if !s.serving.Load() {
+		s.mu.Lock() // RegisterService may be adding
+		s.serving.Store(true)
+		s.mu.Unlock()
 	}
-	s.serving = true
-	s.handlers.Add(1)
-	c.place = int32(len(s.calls))
-	s.calls = append(s.calls, c)
-	return true
+	return s.calls.add(c, &s.handlers)
 }
 
 // leave takes back what enter has done, when nothing more is written. What ends c meanwhile does not use its ResponseWriter any more.
 func (s *Server) leave(c *webCall) {
-	s.mu.Lock()
-	last := len(s.calls) - 1
-	moved := s.calls[last]
-	s.calls[c.place], moved.place = moved, c.place
-	s.calls[last] = nil
-	s.calls = s.calls[:last]
-	s.mu.Unlock()
+	s.calls.remove(c)
 	(*webContext)(c).returned()
 	s.handlers.Done()
 }

@@ -44,7 +44,8 @@ type webCall struct {
 	bounded  bool  // there is a timeout
 	early    bool  // the trailer is sent in the header, its names after earlyTrailer; otherwise at the end
 	gotOne   bool  // RecvMsg has returned a message. recvMu guards it
-	place    int32 // in srv.calls. srv.mu guards it
+	part     uint8 // of srv.calls
+	place    int32 // in that part, whose lock guards it
 	body     webBody
 
 	ctx   context.Context // the handler's context: life, or one derived from it

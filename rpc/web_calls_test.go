@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -24,13 +26,47 @@ func TestWebCallsLeaveInAnyOrder(t *testing.T) {
 				break
 			}
 		}
-		if len(s.calls) != len(in) {
-			t.Fatalf("%d calls, want %d", len(s.calls), len(in))
-		}
-		for i, c := range s.calls {
-			if !in[c] || int(c.place) != i {
-				t.Fatalf("the call at %d has left, or its place is %d", i, c.place)
+		n := 0
+		for p := range s.calls {
+			for i, c := range s.calls[p].calls {
+				if !in[c] || int(c.place) != i || int(c.part) != p {
+					t.Fatalf("the call at %d, %d has left, or its place is %d, %d", p, i, c.part, c.place)
+				}
+				n++
 			}
 		}
+		if n != len(in) {
+			t.Fatalf("%d calls, want %d", n, len(in))
+		}
+	}
+}
+
+// TestWebCallsWhileStopping: a call that enters while the server stops is refused, or ended and waited for.
+func TestWebCallsWhileStopping(t *testing.T) {
+	for range 100 {
+		s := NewServer()
+		begin := make(chan struct{})
+		var callers sync.WaitGroup
+		var running atomic.Int32
+		for range 8 {
+			callers.Go(func() {
+				<-begin
+				for {
+					c := &webCall{srv: s}
+					if !s.enter(c) {
+						return
+					}
+					running.Add(1)
+					running.Add(-1)
+					s.leave(c)
+				}
+			})
+		}
+		close(begin)
+		s.GracefulStop()
+		if n := running.Load(); n != 0 {
+			t.Fatalf("%d calls are running", n)
+		}
+		callers.Wait()
 	}
 }
