@@ -1,0 +1,83 @@
+package house_test
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	target   = regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `)
+	eachLine = regexp.MustCompile(`\./ci/each\.sh ([a-z0-9 -]+)`)
+	makes    = regexp.MustCompile(`make ([a-z]+)`)
+	runsRow  = regexp.MustCompile("(?m)^\\| `make ([a-z0-9-]+)` \\|.*\\| ([^|]*) \\|$")
+)
+
+// TestWhatRunsWhen: the table of docs/design/house.md has every target that `make help` lists, and by what each is run: other targets,
+// .ci/run on every push, and the weekly workflow.
+func TestWhatRunsWhen(t *testing.T) {
+	text := func(name string) string {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	makefile := text("Makefile")
+	want := map[string][]string{}
+	starts := target.FindAllStringSubmatchIndex(makefile, -1)
+	for _, at := range starts {
+		if name := makefile[at[2]:at[3]]; name != "help" {
+			want[name] = nil
+		}
+	}
+	run := func(by, recipe string) {
+		for _, line := range eachLine.FindAllStringSubmatch(recipe, -1) {
+			for _, name := range strings.Fields(line[1]) {
+				if _, ok := want[name]; !ok {
+					t.Errorf("%s runs %s, which make help does not list", by, name)
+				}
+				want[name] = append(want[name], by)
+			}
+		}
+	}
+	for i, at := range starts {
+		end := len(makefile)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		run("`make "+makefile[at[2]:at[3]]+"`", makefile[at[0]:end])
+	}
+	for _, by := range []struct{ name, file string }{{"every push", ".ci/run"}, {"every week", ".github/workflows/weekly.yml"}} {
+		recipe := text(by.file)
+		for _, name := range makes.FindAllStringSubmatch(recipe, -1) {
+			if rest, ok := want[name[1]]; ok && !slices.Contains(rest, by.name) { // "make" is also a package that is installed
+				want[name[1]] = append(rest, by.name)
+			}
+		}
+		run(by.name, recipe)
+	}
+
+	got := map[string]string{}
+	for _, row := range runsRow.FindAllStringSubmatch(text("docs/design/house.md"), -1) {
+		got[row[1]] = row[2]
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		by := strings.Join(want[name], ", ")
+		if by == "" {
+			by = "by hand"
+		}
+		if row, ok := got[name]; !ok {
+			t.Errorf("the table lacks make %s, run by: %s", name, by)
+		} else if row != by {
+			t.Errorf("make %s is run by %s; the table says %s", name, by, row)
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		t.Errorf("the table has make %s, which the Makefile does not list", name)
+	}
+}
