@@ -34,7 +34,7 @@ func TestCorpora(t *testing.T) {
 // One corpus for each pool, with correct uses.
 func TestPools(t *testing.T) {
 	analysistest.Run(findings{t}, analysistest.TestData(), vet.Analyzer,
-		"pool/std", "pool/grpcmem", "pool/arrow", "pool/bytebuf", "pool/fast", "pool/libp2p", "pool/netpoll", "pool/yolo")
+		"pool/std", "pool/grpcmem", "pool/arrow", "pool/bytebuf", "pool/fast", "pool/libp2p", "pool/netpoll", "pool/yolo", "pool/own")
 }
 
 func TestFixes(t *testing.T) {

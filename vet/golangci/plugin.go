@@ -13,15 +13,39 @@ import (
 var _ = registered()
 
 func registered() bool {
-	register.Plugin(vet.Analyzer.Name, func(any) (register.LinterPlugin, error) { return plugin{}, nil })
+	register.Plugin(vet.Analyzer.Name, func(raw any) (register.LinterPlugin, error) {
+		s, err := register.DecodeSettings[settings](raw)
+		return plugin{s}, err
+	})
 	return true
 }
 
-type plugin struct{}
+// settings are those of the linter in .golangci.yml.
+type settings struct {
+	// Config is the file with the contracts of the project's own pools.
+	Config string `json:"config"`
+}
 
-// BuildAnalyzers returns the analyser.
-func (plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) {
-	return []*analysis.Analyzer{vet.Analyzer}, nil
+type plugin struct{ settings settings }
+
+// BuildAnalyzers returns the analyser. golangci-lint makes a finding of each related position, of which a mistake has
+// several: they are left out.
+func (p plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) {
+	a := *vet.Analyzer
+	if p.settings.Config != "" {
+		if err := a.Flags.Set("config", p.settings.Config); err != nil {
+			return nil, err
+		}
+	}
+	a.Run = func(pass *analysis.Pass) (any, error) {
+		alone := *pass
+		alone.Report = func(d analysis.Diagnostic) {
+			d.Related = nil
+			pass.Report(d)
+		}
+		return vet.Analyzer.Run(&alone)
+	}
+	return []*analysis.Analyzer{&a}, nil
 }
 
 // GetLoadMode requests type information.

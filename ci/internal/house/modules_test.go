@@ -166,6 +166,7 @@ var imports = map[string][]string{
 	"vet":                     {"vet/internal/contracts", "vet/internal/pools"},
 	"vet/cmd/tarnvet":         {"vet"},
 	"vet/golangci":            {"vet"},
+	"vet/internal/known":      {"vet"},
 	"vet/internal/mutate":     {"vet"},
 	"wire":                    {"."},
 }

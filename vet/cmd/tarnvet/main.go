@@ -1,6 +1,6 @@
 // Command tarnvet finds mistakes in the ownership of Tarn's buffers before the program runs: leaks, uses
-// after free, double frees, bytes that outlive their buffer. See docs/vet.md for each kind and its
-// cure.
+// after free, double frees, bytes that outlive their buffer. It finds uses of other pooled memory after it was given
+// back, too. See docs/vet.md for each kind and its cure, and docs/vet-your-pool.md for pools of one's own.
 //
 //	tarnvet [flags] [packages]             by itself
 //	go vet -vettool=$(which tarnvet) ./... under go vet, which caches results
@@ -61,12 +61,17 @@ func run(args []string, out, complaints io.Writer) int {
 	flags.BoolVar(&o.json, "json", false, "print findings as a JSON array")
 	flags.BoolVar(&o.fix, "fix", false, "apply the fixes that are mechanical")
 	flags.BoolVar(&o.explain, "path", false, "print the decisions on the path to each mistake")
+	contracts := flags.String("config", "", "the `file` with the contracts of the project's own pools; the default is .tarnvet.yaml in the package's directory, or in one above it")
 	flags.BoolVar(&o.allowed, "directives", false, "count the //tarn: directives, and list them")
 	flags.Usage = func() {
 		fmt.Fprintf(complaints, "usage: tarnvet [flags] [packages]\n\nFinds ownership mistakes with Tarn's buffers. Packages may lie in several modules, such as\n./... ./tools/... where tools has a go.mod of its own. Flags:\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
+		return 1
+	}
+	if err := vet.Analyzer.Flags.Set("config", *contracts); err != nil {
+		fmt.Fprintln(complaints, "tarnvet:", err)
 		return 1
 	}
 	o.config.Patterns = flags.Args()

@@ -81,7 +81,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 				if p, ok := PlaceOf(vars[e.Arg], s.original); ok && len(contents[i]) > 0 {
 					s.mem[Place{p.Root, p.Path.Join(PathOf(e.Path))}] = contents[i]
 				}
-				f.end(s, contents[i], pos, name)
+				f.end(s, contents[i], Place{}, pos, name)
 			default:
 				f.give(s, args[e.Arg], vars[e.Arg], pos, name)
 			}
@@ -213,11 +213,16 @@ func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) 
 			}
 		}
 	}
-	f.end(s, b, pos, by)
+	var from Place
+	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
+		from, _ = PlaceOf(load.X, s.original)
+	}
+	f.end(s, b, from, pos, by)
 }
 
-// end ends the references of a binding.
-func (f *flow) end(s *state, b Binding, pos token.Pos, by string) {
+// end ends the references of a binding, which was loaded from a place if that is not zero: where it was kept is then
+// where it was released from.
+func (f *flow) end(s *state, b Binding, from Place, pos token.Pos, by string) {
 	if f.counted(s) {
 		b = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool {
 			if _, param := r.Of.value.(*ssa.Parameter); param {
@@ -243,7 +248,7 @@ func (f *flow) end(s *state, b Binding, pos token.Pos, by string) {
 			f.twice(s, r, st, pos, by)
 			f.forget(s, r.Of)
 		default:
-			if st.kept.pos.IsValid() {
+			if st.kept.pos.IsValid() && (from.Root == nil || st.kept.at != from) {
 				f.escaped(s, r, st, pos, by)
 			}
 			s.objs[r.Of] = status{ended: pos, by: by, deferred: f.deferring, epoch: st.epoch}

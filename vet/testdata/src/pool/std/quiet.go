@@ -247,3 +247,14 @@ func deferredInLoop() {
 		defer bufferPool.Put(buf)
 	}
 }
+
+func swaps(out chan []byte) {
+	in, obuf := slicePool.Get().([]byte), slicePool.Get().([]byte)
+	go func() {
+		if len(in) > 3 {
+			in, obuf = obuf, in
+		}
+		out <- obuf
+		slicePool.Put(in)
+	}()
+}
