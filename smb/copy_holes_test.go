@@ -25,9 +25,9 @@ func sparseFile(t *testing.T, share *smb.Share, name string, size int64, data []
 	content := make([]byte, size)
 	for _, r := range data {
 		copy(content[r.Offset:], random(int(r.Length)))
-		_, err := f.WriteAt(content[r.Offset:r.Offset+r.Length], r.Offset)
-		must(t, err)
 	}
+	_, err = f.ReadRangesFrom(bytes.NewReader(content), data) // many requests in flight
+	must(t, err)
 	return content
 }
 
@@ -79,6 +79,9 @@ func TestCopyKeepsHoles(t *testing.T) {
 	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
 		share := mount(t, srv, smb.Dialer{})
 		for name, l := range layouts() {
+			if testing.Short() && len(l.data) > 4096 {
+				continue // file systems take seconds to empty such a file; TestManyRanges lists as many on a scripted server
+			}
 			t.Run(name, func(t *testing.T) {
 				want := sparseFile(t, share, "from", l.size, l.data)
 				ranges := rangesOf(t, share, "from")

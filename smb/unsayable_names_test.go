@@ -226,7 +226,7 @@ func TestUnsayableLinks(t *testing.T) {
 // a quarter more than Limits.MaxListing, and the entries that were read are returned.
 func TestListingMemory(t *testing.T) {
 	const most = 16 << 20
-	for _, kind := range kinds() {
+	for i, kind := range kinds() {
 		s := protections()[kind]
 		var n int
 		var name string
@@ -285,6 +285,9 @@ func TestListingMemory(t *testing.T) {
 			return err
 		}); !errors.Is(err, smb.ErrTooMany) || depth > 1 {
 			t.Errorf("%s: WalkDir: %v, %d deep", kind, err, depth)
+		}
+		if testing.Short() && i > 0 {
+			continue // it removes as many entries as are listed, one after the other
 		}
 		if err := share.RemoveAll("d"); !errors.Is(err, smb.ErrTooMany) {
 			t.Errorf("%s: RemoveAll: %v", kind, err)
