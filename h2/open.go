@@ -145,7 +145,7 @@ func (w opener) wake() {
 
 // waitOpen waits until there is room to open a stream for o. An Open that waits keeps its place
 // until it returns, so that streams are taken in the order in which Opens began to wait. c.mu is
-// held, but not throughout.
+// held, but not while it waits: room is asked again.
 func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 	w := opener{make(chan struct{}, 1), o.NoWait}
 	c.openers = append(c.openers, w)

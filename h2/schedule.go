@@ -93,7 +93,7 @@ func (c *Conn) endWait(w *waiting, err error) {
 
 // waitSent has the DATA of o sent as windows and batches permit. It waits until all
 // of o is queued, ctx is done or s has ended; what is left is in o then. c.mu is
-// held, but not throughout.
+// held, but not while it waits: the caller reads the state of s again.
 func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 	if s.wait == nil {
 		s.wait = newWaiting(s)

@@ -156,7 +156,7 @@ func (c *Conn) flush(m flushMode) {
 }
 
 // transmit sends what the connection takes without waiting, and starts the writer
-// goroutine for the rest. c.mu is held, but not throughout.
+// goroutine for the rest. c.mu is held, but not during a system call: nextBatch reads again what is queued, and whether anything may be sent.
 func (c *Conn) transmit() {
 	s := &c.send
 	if s.shut {
@@ -210,7 +210,7 @@ func (c *Conn) startWriter() {
 	go s.run()
 }
 
-// writer is the writer goroutine: it sends what waits and ends.
+// writer is the writer goroutine: it sends what waits and ends. It gives c.mu up as transmit does.
 func (c *Conn) writer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
