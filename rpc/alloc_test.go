@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"io"
+	"runtime"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
@@ -12,9 +13,13 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// maxUnaryAllocs bounds the allocations of a unary call, of both sides and of the messages themselves: the 11
+// maxUnaryAllocs bounds the allocations of a unary call, of both sides and of the messages themselves: the 10
 // that are measured, and one. (grpc-go: about 147.)
-const maxUnaryAllocs = 12
+const maxUnaryAllocs = 11
+
+// maxUnaryBytes bounds their length: the 1,202 bytes that are measured, and a third. The client's call, which is longer than that third, is
+// not among them.
+const maxUnaryBytes = 1600
 
 // maxLargeAllocs is the same for 1 MiB: the 20 that are measured, including those of the pools after each
 // garbage collection, and four.
@@ -59,6 +64,15 @@ func TestUnaryAllocations(t *testing.T) {
 	bar := float64(maxUnaryAllocs * raceFactor)
 	if n := testing.AllocsPerRun(500, call); n > bar {
 		t.Errorf("%v allocations a unary call, want at most %v", n, bar)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 500 {
+		call()
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / 500; n > maxUnaryBytes*raceFactor {
+		t.Errorf("a unary call allocates %d bytes, want at most %d", n, maxUnaryBytes*raceFactor)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
