@@ -9,7 +9,7 @@ import (
 
 // TestOperationTable compares the table in docs/reference/smb.md with the rules. With TARN_UPDATE=1 it writes the table.
 func TestOperationTable(t *testing.T) {
-	const page, begin, end = "../docs/reference/smb.md", "<!-- operations: by TARN_UPDATE=1 go test -run TestOperationTable ./smb -->\n", "<!-- end of operations -->\n"
+	const page, begin, end = "../docs/reference/smb.md", "<!-- operations: by the tests of package smb with TARN_UPDATE=1 -->\n", "<!-- end of operations -->\n"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
