@@ -318,11 +318,12 @@ func TestReadmeProgram(t *testing.T) {
 // TestGuides: a guide is short, and states facts rather than naming the tests behind them (docs/evidence has those).
 func TestGuides(t *testing.T) {
 	named := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w*`)
+	comment := regexp.MustCompile(`(?s)<!--.*?-->`) // which readers do not see: the command that generates a table
 	for path, page := range pages(t) {
 		if dir := filepath.Dir(path); path == "docs/vet.md" || path != "README.md" && dir != "docs" && dir != filepath.FromSlash("docs/reference") {
 			continue
 		}
-		if name := named.FindString(fence.ReplaceAllString(page, "")); name != "" {
+		if name := named.FindString(comment.ReplaceAllString(fence.ReplaceAllString(page, ""), "")); name != "" {
 			t.Errorf("%s names %s: a page of docs/evidence may", path, name)
 		}
 		if n := strings.Count(page, "\n"); n > 150 && filepath.Dir(path) == "docs" {
