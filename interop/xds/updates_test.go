@@ -12,12 +12,14 @@ import (
 	"time"
 
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	statuspb "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"github.com/tarn-go/tarn/examples/xds/plane"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/rpc/xds"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/xds/csds"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -36,7 +38,7 @@ func TestRouteMovesUnderLoad(t *testing.T) {
 		}
 		resources := func(n int) []proto.Message {
 			all := []proto.Message{plane.Listener("svc", []*routepb.Route{plane.RouteTo("/", fmt.Sprint("c", n))})}
-			for i := max(0, n-1); i <= n; i++ { // the last one may be in use
+			for i := range n + 1 { // those of earlier routes may be in use
 				name := fmt.Sprint("c", i)
 				all = append(all, plane.Cluster(name), plane.Endpoints(name, []string{bs[i%2].addr}))
 			}
@@ -47,8 +49,8 @@ func TestRouteMovesUnderLoad(t *testing.T) {
 		wantFrom(t, t.Context(), c, bs[0])
 		var failed, made atomic.Int64
 		var first atomic.Value
-		var at atomic.Value
-		at.Store(bs[0].name)
+		var move atomic.Int64              // the last one
+		var arrived [moves + 1]atomic.Bool // after each, at the new cluster
 		ctx, stop := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		for range 8 {
@@ -62,19 +64,23 @@ func TestRouteMovesUnderLoad(t *testing.T) {
 						return
 					}
 					made.Add(1)
+					n := move.Load()
 					name, err := ask(context.WithoutCancel(ctx), c)
 					if err != nil {
 						failed.Add(1)
 						first.CompareAndSwap(nil, err.Error())
 						continue
 					}
-					at.Store(name)
+					if name == bs[n%2].name {
+						arrived[n].Store(true)
+					}
 				}
 			})
 		}
 		for n := 1; n <= moves; n++ {
 			set(t, p, resources(n)...)
-			eventually(t, "calls at the new cluster", func() bool { return at.Load() == bs[n%2].name })
+			move.Store(int64(n))
+			eventually(t, "calls at the new cluster", arrived[n].Load)
 		}
 		stop()
 		callers.Wait()
@@ -114,6 +120,15 @@ func TestEnvironment(t *testing.T) {
 		defer cc.Close()
 		if _, err := ask(t.Context(), pb.NewTestServiceClient(cc)); err != nil {
 			t.Fatal(err)
+		}
+		shown, err := csds.NewClientStatusDiscoveryServer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shown.Close()
+		r, err := shown.FetchClientStatus(t.Context(), &statuspb.ClientStatusRequest{})
+		if err != nil || len(r.Config) == 0 || r.Config[0].GetNode().GetId() != plane.Node {
+			t.Errorf("CSDS shows %v, %v", r, err)
 		}
 		return
 	}
