@@ -63,11 +63,13 @@ var sets = sync.OnceValue(func() *loadContracts { return new(loadContracts) })
 // usesPools reports whether the package refers to a function that ends a reference, or its views, by a contract or by
 // what is known of its body.
 func usesPools(pass *analysis.Pass, set *contracts.Set) bool {
+	seen := map[types.Object]bool{}
 	for _, obj := range pass.TypesInfo.Uses {
 		fn, ok := obj.(*types.Func)
-		if !ok || fn.Pkg() == nil {
+		if !ok || fn.Pkg() == nil || seen[obj] {
 			continue
 		}
+		seen[obj] = true
 		for _, e := range set.Lookup(fn.Origin()) {
 			if e.Effect == contracts.Release || e.Effect == contracts.Invalidate {
 				return true

@@ -58,6 +58,7 @@ type Call struct {
 type Set struct {
 	pools []loaded
 	cache sync.Map // *types.Func: []Call
+	byPkg sync.Map // import path: []*loaded
 	user  string   // the project's file; "" if there is none
 }
 
@@ -177,9 +178,19 @@ func (p *loaded) matches(pkg string) bool {
 	return err == nil && ok
 }
 
-// Covers reports whether a package has contracts.
-func (s *Set) Covers(pkg string) bool {
-	return slices.ContainsFunc(s.pools, func(p loaded) bool { return p.matches(pkg) })
+// of are the pools of a package.
+func (s *Set) of(pkg string) []*loaded {
+	if known, ok := s.byPkg.Load(pkg); ok {
+		return known.([]*loaded)
+	}
+	var list []*loaded
+	for i := range s.pools {
+		if s.pools[i].matches(pkg) {
+			list = append(list, &s.pools[i])
+		}
+	}
+	s.byPkg.Store(pkg, list)
+	return list
 }
 
 // Lookup returns the effects of a function or method.
@@ -191,12 +202,13 @@ func (s *Set) Lookup(fn *types.Func) []Call {
 		return known.([]Call)
 	}
 	var list []Call
+	pools := s.of(fn.Pkg().Path())
+	if len(pools) == 0 {
+		return nil
+	}
 	typ := receiver(fn)
-	for i := range s.pools {
-		if !s.pools[i].matches(fn.Pkg().Path()) {
-			continue
-		}
-		for _, e := range s.pools[i].entries {
+	for _, p := range pools {
+		for _, e := range p.entries {
 			if e.name != fn.Name() || e.typ != typ && !(e.typ == "*" && typ != "") {
 				continue
 			}

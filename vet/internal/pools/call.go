@@ -57,7 +57,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 		if _, variable := vars[i].(*ssa.Alloc); variable && i >= len(c.Args) && !c.IsInvoke() {
 			continue // captured by a literal
 		}
-		if ends[i] || retains && i == 0 && f.retain(s, b, vars[i]) {
+		if ends[i] || retains && i == 0 && f.retain(s, f.promoted(s, b, vars[i]), vars[i]) {
 			continue
 		}
 		f.look(s, b, pos, "passed to "+name)
@@ -112,7 +112,7 @@ func (f *flow) contract(s *state, list []contracts.Call, vars []ssa.Value, args 
 		case contracts.Release:
 			f.give(s, b, vars[e.Arg], pos, name)
 		case contracts.Retain:
-			f.retain(s, b, vars[e.Arg])
+			f.retain(s, f.promoted(s, b, vars[e.Arg]), vars[e.Arg])
 		case contracts.Invalidate:
 			for _, r := range b {
 				if st := s.objs[r.Of]; r.Mode != Inside {

@@ -74,3 +74,13 @@ func retained(rec arrow.RecordBatch, to chan arrow.RecordBatch) int64 {
 	rec.Release()
 	return rec.NumRows()
 }
+
+func retainedPromoted() int64 {
+	b := array.NewInt64Builder()
+	defer b.Release()
+	a := b.NewInt64Array()
+	a.Retain()
+	a.Release()
+	defer a.Release()
+	return a.Value(0)
+}
