@@ -464,7 +464,7 @@ func (tr *netTrial) run(t *testing.T, w netWay) []string {
 	for _, name := range tr.calls {
 		opts = append(opts, netCalls[name](o, &out))
 	}
-	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(t.Context(), tr.md), 20*time.Second)
+	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(t.Context(), tr.md), 2*time.Minute)
 	err := tr.call(ctx, testpb.NewTestServiceClient(cc), o, opts)
 	cancel()
 	st := status.Convert(err)
