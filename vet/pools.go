@@ -51,8 +51,8 @@ func newPools(pass *analysis.Pass) (*contracts.Set, error) {
 			return nil, err
 		}
 	}
-	if !usesPools(pass, set) {
-		return nil, nil
+	if set.Covers(pass.Pkg.Path()) || !usesPools(pass, set) {
+		return nil, nil // it implements the pool, or uses none
 	}
 	return set, nil
 }

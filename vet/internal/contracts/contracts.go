@@ -178,6 +178,9 @@ func (p *loaded) matches(pkg string) bool {
 	return err == nil && ok
 }
 
+// Covers reports whether a package has contracts: it implements a pool.
+func (s *Set) Covers(pkg string) bool { return len(s.of(pkg)) > 0 }
+
 // of are the pools of a package.
 func (s *Set) of(pkg string) []*loaded {
 	if known, ok := s.byPkg.Load(pkg); ok {
