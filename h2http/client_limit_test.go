@@ -68,21 +68,24 @@ func mustGet(t *testing.T, rt http.RoundTripper, url string) {
 // TestServerThatPermitsNoStream: requests wait until it does, on one connection.
 func TestServerThatPermitsNoStream(t *testing.T) {
 	eachOwn(t, func(t *testing.T, s clientStack) {
-		var refused atomic.Int32
 		url, _ := scripted(t, s.tls, func(int) *script {
 			var raised atomic.Bool
-			return &script{settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 0}}, end: func(s *script, id uint32) {
-				if raised.Load() {
-					s.answer(id, "200")
-					return
-				}
-				s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) }) // it was sent before the SETTINGS came
-				refused.Add(1)
-				time.AfterFunc(50*time.Millisecond, func() {
-					raised.Store(true)
-					s.setStreams(100)
-				})
-			}}
+			return &script{
+				settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 0}},
+				opened: func(s *script) {
+					time.AfterFunc(50*time.Millisecond, func() {
+						raised.Store(true)
+						s.setStreams(100)
+					})
+				},
+				end: func(s *script, id uint32) {
+					if raised.Load() {
+						s.answer(id, "200")
+						return
+					}
+					s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) }) // it was sent before the SETTINGS came
+				},
+			}
 		})
 		var conns openConns
 		rt := s.make(t, &clientSetup{dial: conns.dial})

@@ -25,12 +25,13 @@ import (
 	"github.com/tarn-go/tarn/internal/faultnet"
 )
 
-// script answers requests on one connection: request is called with each request's
+// script answers requests on one connection: opened is called once its SETTINGS are sent, request with each request's
 // stream when its header has come, and end when the request has ended.
 type script struct {
 	mu       sync.Mutex
 	fr       *http2.Framer
 	settings []http2.Setting
+	opened   func(s *script)
 	request  func(s *script, id uint32)
 	end      func(s *script, id uint32)
 	reset    func(id uint32)
@@ -40,6 +41,9 @@ type script struct {
 func (s *script) serve(fr *http2.Framer) {
 	s.fr = fr
 	fr.WriteSettings(s.settings...)
+	if s.opened != nil {
+		s.opened(s)
+	}
 	for {
 		f, err := fr.ReadFrame()
 		if err != nil {
