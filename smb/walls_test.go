@@ -81,7 +81,7 @@ func TestConnIsNarrow(t *testing.T) {
 		})
 	}
 	slices.Sort(methods)
-	want := []string{"Alive", "Close", "Connect", "Echo", "Err", "Keyed", "Logoff", "LostChange", "Terms", "Wait"}
+	want := []string{"Alive", "Close", "Connect", "Echo", "Err", "Figures", "Keyed", "Logoff", "LostChange", "Terms", "Wait"}
 	if !slices.Equal(methods, want) {
 		t.Errorf("methods of Conn: %v, want %v", methods, want)
 	}

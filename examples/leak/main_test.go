@@ -14,8 +14,10 @@ func TestHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := &server{pool: pool, pending: make(map[int]*request)}
 	for n := range 200 {
-		handle(pool, n)
+		s.receive(n)
+		s.handle(n)
 	}
 	if n := pool.Stats().InUseBuffers; n != 2 {
 		t.Errorf("%d buffers are outstanding, not 2", n)

@@ -4,7 +4,7 @@ package tested
 
 import "github.com/tarn-go/tarn"
 
-// Upper frees b and returns its text in upper case in a buffer that the caller owns.
+// Upper takes ownership of b and returns its text in upper case in a buffer that the caller owns.
 func Upper(pool *tarn.Pool, b tarn.Buffer) tarn.Buffer {
 	defer b.Free()
 	out := pool.Get(b.Len())
