@@ -352,7 +352,9 @@ func (s *Server) tagConn(nc *accepted, in *incoming) error {
 	if len(s.opts.stats) == 0 {
 		return nil
 	}
+	told := false
 	err := s.outside(nc, func() error {
+		told = true
 		for _, h := range s.opts.stats {
 			in.ctx = h.TagConn(in.ctx, &stats.ConnTagInfo{RemoteAddr: in.RemoteAddr(), LocalAddr: in.LocalAddr()})
 			h.HandleConn(in.ctx, &stats.ConnBegin{})
@@ -361,6 +363,8 @@ func (s *Server) tagConn(nc *accepted, in *incoming) error {
 	})
 	if err != nil {
 		in.Close()
+	}
+	if err != nil && told {
 		s.statsConnEnd(in.ctx)
 	}
 	return err

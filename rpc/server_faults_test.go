@@ -391,3 +391,91 @@ func TestStopWaitsForConnEnd(t *testing.T) {
 		})
 	}
 }
+
+// stopsWhenSniffed is a listener of connections that have the server stopped when their protocol has been found out.
+type stopsWhenSniffed struct {
+	net.Listener
+	stop func()
+}
+
+func (l *stopsWhenSniffed) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &stoppingConn{Conn: nc, stop: l.stop, closed: make(chan struct{})}, nil
+}
+
+type stoppingConn struct {
+	net.Conn
+	stop   func()
+	once   sync.Once
+	closed chan struct{}
+}
+
+// SetReadDeadline has the server stopped when the deadline of the greeting is removed, and returns when Stop has closed the connection.
+func (c *stoppingConn) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		go c.stop()
+		<-c.closed
+	}
+	return nil
+}
+
+func (c *stoppingConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// connEvents notes what it is told of connections.
+type connEvents struct {
+	*serverFault // for calls, of which there are none
+	events       chan string
+}
+
+func (e *connEvents) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	e.events <- "TagConn"
+	return ctx
+}
+
+func (e *connEvents) HandleConn(_ context.Context, s stats.ConnStats) {
+	e.events <- fmt.Sprintf("%T", s)
+}
+
+// TestNoConnEndWithoutBegin: a connection that Stop ends before the statistics handlers have been told of it is not ended for them either:
+// they would be given a context that they have not tagged.
+func TestNoConnEndWithoutBegin(t *testing.T) {
+	faultnet.NeedsTCP(t, "the test dials by itself")
+	for _, first := range []string{http2.ClientPreface, "GET / HTTP/1.1\r\n"} {
+		name, _, _ := strings.Cut(first, "\r")
+		t.Run(name, func(t *testing.T) {
+			told := &connEvents{events: make(chan string, 10)}
+			s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.StatsHandler(told))
+			lis, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				s.Serve(&stopsWhenSniffed{lis, s.Stop})
+			}()
+			nc, err := net.Dial("tcp", lis.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if _, err := io.WriteString(nc, first); err != nil {
+				t.Fatal(err)
+			}
+			returns(t, "Serve", func() { <-served })
+			returns(t, "Stop", s.Stop)
+			returns(t, "Read", func() { _, _ = io.Copy(io.Discard, nc) })
+			select {
+			case e := <-told.events:
+				t.Errorf("the handlers were told: %s", e)
+			default:
+			}
+		})
+	}
+}
