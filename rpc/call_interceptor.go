@@ -18,7 +18,8 @@ type interception struct {
 
 	mu   sync.Mutex
 	made []*clientStream
-	over error // the call has ended, with this; nil: it has not
+	over error       // the call has ended, with this; nil: it has not
+	stop func() bool // ends the watch on the context of a call that the interceptor answers; nil: there is none
 }
 
 // errEnded is for streams that an interceptor makes when its call has ended.
@@ -49,7 +50,14 @@ func (in *interception) next(ctx context.Context, opts ...grpc.CallOption) (grpc
 
 // open has the interceptor make the call's stream. On error the call has ended.
 func (in *interception) open() (grpc.ClientStream, error) {
+	over := false
+	defer func() {
+		if !over { // the interceptor has panicked or ended the goroutine
+			in.end(errExited)
+		}
+	}()
 	s, err := in.selected.intercept(in.ctx, in.next, in.opts.all()...)
+	over = true
 	if err == nil && s == nil {
 		err = status.Error(codes.Internal, "rpc: the config selector's interceptor has returned no stream")
 	}
@@ -65,9 +73,12 @@ func (in *interception) open() (grpc.ClientStream, error) {
 func (in *interception) end(err error) {
 	in.mu.Lock()
 	in.over = errEnded
-	made := in.made
+	made, stop := in.made, in.stop
 	in.made = nil
 	in.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 	for _, s := range made {
 		s.finish(err)
 	}
@@ -92,8 +103,9 @@ func (c *call) invokeIntercepted(req, reply any) error {
 	if in.answered() {
 		in.opts.notSent(req)
 	}
+	err = errExited
+	defer func() { in.end(err) }() // also where a stream of the interceptor's panics or ends the goroutine
 	err = (&interceptedStream{s, in}).roundTrip(req, reply)
-	in.end(err)
 	return err
 }
 
@@ -108,7 +120,10 @@ func (c *call) streamIntercepted(desc *grpc.StreamDesc) (grpc.ClientStream, erro
 		return s, nil
 	}
 	if in.answered() { // no stream of the client's reports the end when the context ends
-		context.AfterFunc(in.ctx, func() { in.report(nil, status.FromContextError(in.ctx.Err()).Err()) })
+		stop := context.AfterFunc(in.ctx, func() { in.report(nil, status.FromContextError(in.ctx.Err()).Err()) })
+		in.mu.Lock()
+		in.stop = stop
+		in.mu.Unlock()
 	}
 	return &interceptedStream{s, in}, nil
 }

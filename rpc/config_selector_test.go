@@ -384,6 +384,51 @@ func (answer) SendMsg(any) error { return nil }
 func (answer) CloseSend() error  { return nil }
 func (answer) RecvMsg(any) error { return status.Error(codes.Unauthenticated, "answered") }
 
+// TestConfigSelectorInterceptPanics: an interceptor that panics, or whose stream does, ends the call for its selector.
+func TestConfigSelectorInterceptPanics(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	var ended atomic.Int64
+	var how rpc.CallInterceptor
+	r := manual.NewBuilderWithScheme("names")
+	r.InitialState(rpc.SetConfigSelector(stateOf(&backend{addr: addr}), funcSelector(func(rpc.CallInfo) (rpc.CallConfig, error) {
+		return rpc.CallConfig{Intercept: how, Ended: func() { ended.Add(1) }}, nil
+	})))
+	c := pb.NewTestServiceClient(dialNames(t, r, `{"pick_first":{}}`))
+	panics := func(context.Context, rpc.CallStreamer, ...grpc.CallOption) (grpc.ClientStream, error) { panic("interceptor") }
+	passes := func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := next(ctx, opts...)
+		return panickingStream{s}, err
+	}
+	unary := func() { c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}) }
+	for name, test := range map[string]struct {
+		how rpc.CallInterceptor
+		do  func()
+	}{
+		"unary":        {panics, unary},
+		"stream":       {panics, func() { c.FullDuplexCall(ctxFor(t)) }},
+		"unary stream": {passes, unary},
+	} {
+		ended.Store(0)
+		how = test.how
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			test.do()
+		}()
+		if n := ended.Load(); n != 1 {
+			t.Errorf("%s: ended %d times", name, n)
+		}
+	}
+}
+
+// panickingStream is a stream whose SendMsg panics.
+type panickingStream struct{ grpc.ClientStream }
+
+func (panickingStream) SendMsg(any) error { panic("stream") }
+
 // Intercept makes a call: it may pass on another context and options, wrap the stream, fail, answer itself, or make several streams. The call
 // ends once in each case.
 func TestConfigSelectorIntercept(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	commonfaultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/fault/v3"
 	faultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/tarn-go/tarn/examples/xds/plane"
 	"google.golang.org/grpc/codes"
@@ -30,7 +31,9 @@ func TestRoutes(t *testing.T) {
 	bs := startBackends(t, 2)
 	empty := plane.RouteTo("/grpc.testing.TestService/EmptyCall", "a")
 	marked := plane.RouteTo("/grpc.testing.TestService/", "b")
-	marked.Match.Headers = []*routepb.HeaderMatcher{{Name: "to", HeaderMatchSpecifier: &routepb.HeaderMatcher_ExactMatch{ExactMatch: "b"}}}
+	marked.Match.Headers = []*routepb.HeaderMatcher{{Name: "to", HeaderMatchSpecifier: &routepb.HeaderMatcher_StringMatch{
+		StringMatch: &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: "b"}},
+	}}}
 	unary := plane.RouteTo("/grpc.testing.TestService/UnaryCall", "a")
 	p := startPlane(t, plane.Listener("svc", []*routepb.Route{empty, marked, unary}),
 		plane.Cluster("a"), plane.Endpoints("a", []string{bs[0].addr}), plane.Cluster("b"), plane.Endpoints("b", []string{bs[1].addr}))

@@ -58,7 +58,7 @@ func (b *builder) Build(t resolver.Target, cc resolver.ClientConn, o resolver.Bu
 	if err != nil {
 		return nil, err
 	}
-	return of.Build(t, &client{ClientConn: cc, authority: o.Authority}, o)
+	return of.Build(t, &client{ClientConn: cc}, o)
 }
 
 // grpcs is grpc-go's builder.
@@ -76,7 +76,6 @@ func (b *builder) grpcs() (resolver.Builder, error) {
 // client translates what grpc-go's resolver passes to its client for one of package rpc.
 type client struct {
 	resolver.ClientConn // package rpc's
-	authority           string
 
 	mu    sync.Mutex
 	empty *serviceconfig.ParseResult // of the config "{}", parsed last; nil: another was
