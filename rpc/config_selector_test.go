@@ -394,7 +394,9 @@ func TestConfigSelectorInterceptPanics(t *testing.T) {
 		return rpc.CallConfig{Intercept: how, Ended: func() { ended.Add(1) }}, nil
 	})))
 	c := pb.NewTestServiceClient(dialNames(t, r, `{"pick_first":{}}`))
-	panics := func(context.Context, rpc.CallStreamer, ...grpc.CallOption) (grpc.ClientStream, error) { panic("interceptor") }
+	panics := func(context.Context, rpc.CallStreamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+		panic("interceptor")
+	}
 	passes := func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		s, err := next(ctx, opts...)
 		return panickingStream{s}, err
