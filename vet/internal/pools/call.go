@@ -81,7 +81,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 				if p, ok := PlaceOf(vars[e.Arg], s.original); ok && len(contents[i]) > 0 {
 					s.mem[Place{p.Root, p.Path.Join(PathOf(e.Path))}] = contents[i]
 				}
-				f.end(s, contents[i], Place{}, pos, name)
+				f.end(s, contents[i], nil, pos, name)
 			default:
 				f.give(s, args[e.Arg], vars[e.Arg], pos, name)
 			}
@@ -213,16 +213,47 @@ func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) 
 			}
 		}
 	}
-	var from Place
-	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
-		from, _ = PlaceOf(load.X, s.original)
-	}
-	f.end(s, b, from, pos, by)
+	f.end(s, b, loadedFrom(s, v, nil), pos, by)
 }
 
-// end ends the references of a binding, which was loaded from a place if that is not zero: where it was kept is then
-// where it was released from.
-func (f *flow) end(s *state, b Binding, from Place, pos token.Pos, by string) {
+// loadedFrom appends the places from which a value was loaded, on this path or on another one.
+func loadedFrom(s *state, v ssa.Value, at []Place) []Place {
+	const most = 8 // a phi can be its own edge
+	if len(at) >= most {
+		return at
+	}
+	switch v := v.(type) {
+	case *ssa.UnOp:
+		if v.Op == token.MUL {
+			if p, ok := PlaceOf(v.X, s.original); ok {
+				at = append(at, p)
+			}
+		}
+	case *ssa.Phi:
+		for _, e := range v.Edges {
+			if load, ok := e.(*ssa.UnOp); ok {
+				at = loadedFrom(s, load, at)
+			}
+		}
+	case *ssa.MakeInterface:
+		return loadedFrom(s, v.X, at)
+	case *ssa.ChangeInterface:
+		return loadedFrom(s, v.X, at)
+	case *ssa.ChangeType:
+		return loadedFrom(s, v.X, at)
+	case *ssa.TypeAssert:
+		return loadedFrom(s, v.X, at)
+	case *ssa.Extract:
+		if a, ok := v.Tuple.(*ssa.TypeAssert); ok {
+			return loadedFrom(s, a.X, at)
+		}
+	}
+	return at
+}
+
+// end ends the references of a binding that was loaded from one of some places: if it was kept in one of these, that is
+// what was released.
+func (f *flow) end(s *state, b Binding, from []Place, pos token.Pos, by string) {
 	if f.counted(s) {
 		b = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool {
 			if _, param := r.Of.value.(*ssa.Parameter); param {
@@ -248,11 +279,25 @@ func (f *flow) end(s *state, b Binding, from Place, pos token.Pos, by string) {
 			f.twice(s, r, st, pos, by)
 			f.forget(s, r.Of)
 		default:
-			if st.kept.pos.IsValid() && (from.Root == nil || st.kept.at != from) {
-				f.escaped(s, r, st, pos, by)
+			now := status{ended: pos, by: by, deferred: f.deferring, epoch: st.epoch}
+			switch {
+			case !st.kept.pos.IsValid() || slices.Contains(from, st.kept.at):
+			case st.kept.at.Root == nil: // sent, or used by a goroutine
+				f.escaped(s, r.Of, st, pos, by)
+			default: // the place may be overwritten yet
+				now.kept = st.kept
 			}
-			s.objs[r.Of] = status{ended: pos, by: by, deferred: f.deferring, epoch: st.epoch}
+			s.objs[r.Of] = now
 		}
+	}
+}
+
+// remains reports an object that was given up and is still where it was stored.
+func (f *flow) remains(s *state, o *Object) {
+	if st := s.objs[o]; st.remains() {
+		f.escaped(s, o, st, st.ended, st.by)
+		st.kept = custody{}
+		s.objs[o] = st
 	}
 }
 
@@ -326,10 +371,16 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 			}
 		}
 	}
-	s.released(func(k custody) bool {
-		_, global := k.at.Root.(*ssa.Global)
-		return k.at.Root != nil && (dynamic || global || roots[k.at.Root])
-	})
+	locks := isLock(callee(c))
+	for o, st := range s.objs {
+		if st.kept.at.Root == nil || locks && st.remains() {
+			continue
+		}
+		if _, global := st.kept.at.Root.(*ssa.Global); dynamic || global || roots[st.kept.at.Root] {
+			st.kept = custody{}
+			s.objs[o] = st
+		}
+	}
 	// A method may have taken a field of its receiver out of it.
 	for _, b := range args {
 		for _, r := range b {
@@ -340,6 +391,9 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 	}
 	f.forgetLoads(s)
 }
+
+// isLock reports whether a function is one of package sync, which changes no memory but its receiver.
+func isLock(fn *types.Func) bool { return fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "sync" }
 
 // parts are functions that return a part of their first argument.
 var parts = map[string]bool{

@@ -8,6 +8,7 @@ package pools
 import (
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
@@ -218,7 +219,7 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 		}
 	}
 	for o := range s.objs {
-		if !keep(o.value) && !s.bound(o) && !used[o.value] && !f.ofParameter(o) {
+		if !keep(o.value) && !s.bound(o) && !used[o.value] && !f.ofParameter(o) && !s.objs[o].remains() {
 			delete(s.objs, o)
 		}
 	}
@@ -276,6 +277,7 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 		if _, ok := s.objs[o]; ok || s.bound(o) {
 			s.gen[v] = 1 - s.gen[v]
 			if old := f.objects[objectKey{v: v, gen: s.gen[v]}]; old != nil {
+				f.remains(s, old)
 				delete(s.objs, old)
 				s.detach(func(r Ref) bool { return r.Of == old })
 			}
@@ -337,7 +339,19 @@ func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok = s.facts[c]; ok {
 		return value == positive, true
 	}
+	if c.Op == token.EQL && f.identical(s, c.X, c.Y) {
+		return positive, true
+	}
 	return false, false
+}
+
+// identical reports whether two terms are the same reference, as the variable of a loop and its first value are.
+func (f *flow) identical(s *state, x, y Term) bool {
+	if x.Value == nil || y.Value == nil || x.Of != "" || y.Of != "" {
+		return false
+	}
+	a, b := f.refs(s, x.Value), f.refs(s, y.Value)
+	return len(a) == 1 && len(b) == 1 && a[0].Of == b[0].Of && a[0].Mode == Self && b[0].Mode == Self
 }
 
 // edge gives the phis of the next block their values.
@@ -493,6 +507,9 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 		e.results = append(e.results, b)
 	}
 	f.exits = append(f.exits, exit{s.clone(), ret, e.results})
+	for _, o := range slices.SortedFunc(maps.Keys(s.objs), func(a, b *Object) int { return a.id - b.id }) {
+		f.remains(s, o)
+	}
 	for i, b := range e.results {
 		for _, r := range b {
 			if st, ended := s.ended(r); ended && !isError(ret.Results[i].Type()) {

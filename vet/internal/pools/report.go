@@ -48,13 +48,13 @@ func (f *flow) twice(s *state, r Ref, st status, pos token.Pos, by string) {
 }
 
 // escaped reports what was stored elsewhere before it was given back.
-func (f *flow) escaped(s *state, r Ref, st status, pos token.Pos, by string) {
-	name := f.nameOfObject(r.Of)
+func (f *flow) escaped(s *state, o *Object, st status, pos token.Pos, by string) {
+	name := f.nameOfObject(o)
 	text := fmt.Sprintf("escape: %s, or bytes of it, is %s here, and outlives its release by %s at %s; store a copy, or release it later", name, st.kept.how, by, f.Where(pos, st.kept.pos))
 	if st.kept.wait {
 		text = fmt.Sprintf("escape: %s is %s here, and is given back by %s at %s, perhaps before that is done; wait for it, or let it give %s back", name, st.kept.how, by, f.Where(pos, st.kept.pos), name)
 	}
-	f.emit(s, "escape", r.Of, st.kept.pos, pos, text)
+	f.emit(s, "escape", o, st.kept.pos, pos, text)
 }
 
 // returned reports what is returned after it was given back.

@@ -81,6 +81,10 @@ type custody struct {
 	wait bool   // a goroutine has it, which may have finished when this one has waited
 }
 
+// remains reports whether a reference was given up while memory that outlives the function leads to it. The memory may
+// be overwritten afterwards.
+func (st status) remains() bool { return st.ended.IsValid() && st.kept.pos.IsValid() }
+
 // slot names a value; index is a result of several, or -1.
 type slot struct {
 	v     ssa.Value

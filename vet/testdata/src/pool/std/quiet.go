@@ -258,3 +258,35 @@ func swaps(out chan []byte) {
 		slicePool.Put(in)
 	}()
 }
+
+// The first element of a list stays, and goes last.
+func merged(first *request) {
+	for r := first; r != nil; {
+		if r == first {
+			r = r.next
+		} else {
+			old := r
+			r = r.next
+			requestPool.Put(old)
+		}
+	}
+	first.id = 1
+	requestPool.Put(first)
+}
+
+func clearedAfterwards(c *conn) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	c.buf = buf
+	buf.WriteString("text")
+	bufferPool.Put(buf)
+	c.buf = nil
+}
+
+func takenOutAgain(c *conn, old *bytes.Buffer, use bool) {
+	c.buf = bufferPool.Get().(*bytes.Buffer)
+	last := old
+	if use {
+		last = c.buf
+	}
+	bufferPool.Put(last)
+}

@@ -212,3 +212,9 @@ func loop(rs []io.Reader) {
 		bufferPool.Put(buf)
 	}
 }
+
+func kept(c *conn) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	c.buf = buf // want `escape: buf, or bytes of it, is stored in c.buf here, and outlives its release by Pool.Put`
+	bufferPool.Put(buf)
+}
