@@ -503,7 +503,7 @@ func (x *webExchange) readEnd(r *received) {
 			return
 		}
 		var err error
-		if m, err = message.Decompress(x.call.cc.opts.pool, x.incoming, m, x.body.limit); err != nil {
+		if m, err = message.Decompress(x.call.cc.opts.pool, x.incoming, m, max(x.body.limit, message.LongestEnd)); err != nil {
 			x.finish(status.Newf(codes.Internal, "grpc: failed to decompress the end of the stream: %v", err))
 			return
 		}

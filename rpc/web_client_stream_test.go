@@ -11,11 +11,29 @@ import (
 
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
+
+// TestWebClientEndIsNoMessage: the limit on messages does not hold for the frame that has the status and the trailers.
+func TestWebClientEndIsNoMessage(t *testing.T) {
+	svc := &testService{output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+		s.SetTrailer(metadata.Pairs("x-trail", "longer than the limit"))
+		return nil
+	}}
+	eachWeb(t, svc, func(t *testing.T, c pb.TestServiceClient, _ int) {
+		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{}, grpc.MaxCallRecvMsgSize(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != io.EOF || len(s.Trailer()["x-trail"]) != 1 {
+			t.Errorf("%v, trailer %v", err, s.Trailer())
+		}
+	})
+}
 
 func TestWebClientServerStream(t *testing.T) {
 	svc := &testService{output: func(in *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {

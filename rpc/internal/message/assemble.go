@@ -176,6 +176,10 @@ func declared(p [PrefixLen]byte) int {
 // beyond reports whether a message of size bytes is refused, whatever the limit is if it is too long for this platform.
 func beyond(size, limit int) bool { return size > limit || size == longest }
 
+// LongestEnd is how many bytes a frame that ends a stream may have at least, whatever the limit on messages: it has a status and trailers,
+// and as many as a header list by default.
+const LongestEnd = 64 << 10
+
 // defined reports whether a prefix's flags have a meaning.
 func (a *Assembler) defined(flags byte) bool { return flags&^(flagCompressed|byte(a.Ends)) == 0 }
 
@@ -255,7 +259,8 @@ func (a *Assembler) begin(p [PrefixLen]byte, pool *tarn.Pool, grants *Allowance,
 func (a *Assembler) Landed(n int) { a.pieces.large.arrived(n) }
 
 // Next removes the message at the front, to be freed by the caller; ok is false while it is incomplete. A length
-// above limit is refused as soon as the prefix has arrived, with ErrTooLarge; an undefined flag with ErrFlag.
+// above limit (of the frame that ends a stream: above [LongestEnd] too) is refused as soon as the prefix has arrived, with ErrTooLarge;
+// an undefined flag with ErrFlag.
 // size is the length in the prefix, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {
 	if l := a.large(); l != nil {
@@ -278,10 +283,13 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 	if !a.defined(p[0]) {
 		return m, 0, size, false, ErrFlag
 	}
+	kind = Kind(p[0])
+	if kind&a.Ends != 0 {
+		limit = max(limit, LongestEnd)
+	}
 	if beyond(size, limit) {
 		return m, 0, size, false, ErrTooLarge
 	}
-	kind = Kind(p[0])
 	total := PrefixLen + size
 	if a.held() < total {
 		return m, kind, size, false, nil
