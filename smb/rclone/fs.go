@@ -309,7 +309,7 @@ func (f *Fs) Purge(ctx context.Context, dir string) error {
 		if !info.IsDir() {
 			return fs.ErrorIsFile
 		}
-		return removeAll(share, name)
+		return removeAll(share, info, name)
 	})
 	return missing(err, fs.ErrorDirNotFound)
 }

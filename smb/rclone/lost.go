@@ -37,9 +37,16 @@ func makeDirs(share *smb.Share, name string) error {
 	return settle(func() error { return share.MkdirAll(name, 0o777) }, never)
 }
 
-// removeAll removes a directory with all that is in it.
-func removeAll(share *smb.Share, name string) error {
-	return settle(func() error { return share.RemoveAll(name) }, never)
+// removeAll removes the directory before with all that is in it, and not another one that has its name after a loss.
+func removeAll(share *smb.Share, before iofs.FileInfo, name string) error {
+	return settle(func() error { return share.RemoveAll(name) }, func() (bool, error) {
+		after, err := share.Lstat(name)
+		if gone, err := isMissing(after, err); gone || err != nil {
+			return gone, err
+		}
+		x, y := before.Sys().(*smb.FileStat).FileID, after.Sys().(*smb.FileStat).FileID
+		return x != 0 && y != 0 && x != y, nil
+	})
 }
 
 // never has a change repeated after every loss, which does no harm if it was made.
