@@ -19,8 +19,8 @@ OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
 NEWEST  := go1.27.1
 # The core: packages that are also tested on 32 bits and without unsafe, and what they import.
 CORE     = $(shell GOWORK=off $(GO) list -deps . ./tarntest ./adapt ./wire ./sizing | grep ^github.com/tarn-go/tarn)
-# Packages of the root module that decode lengths which a peer declares.
-NARROW  := $(addprefix github.com/tarn-go/tarn/smb/internal/,proto dcerpc ntlm spnego conn)
+# Packages of smb that decode lengths which a peer declares.
+NARROW  := $(addprefix ./internal/,proto dcerpc ntlm spnego conn)
 FUZZTIME ?= 20s
 TIMEOUT ?= 20m
 BIN     := bin
@@ -121,13 +121,15 @@ releases: gotestsum ## the published modules' tests with the newest Go, and the 
 .PHONY: tags
 tags: gotestsum ## the core without unsafe; the core, and what decodes a peer's lengths, on 32 bits
 	@GOWORK=off $(GOTEST) -tags=tarn_safe -short $(CORE)
-	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short $(CORE) $(NARROW)
+	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short $(CORE)
+	@cd smb && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short $(NARROW)
 	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short ./internal/message ./internal/jsonpb
 
 .PHONY: fips
 fips: gotestsum ## TLS of HTTP/2 and gRPC, and SMB's refusal of NTLM, in a program that enforces FIPS 140-3
-	@GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS|UnderFIPS' ./h2 ./h2http ./smb
+	@GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS' ./h2 ./h2http
 	@cd rpc && GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS' .
+	@cd smb && GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='UnderFIPS' .
 
 # A cell is a package on a network of internal/faultnet, which TARN_NET names.
 NETWORKS  ?= tcp tls wrapped memory pipe trickle jitter

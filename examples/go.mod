@@ -5,11 +5,13 @@ go 1.26.0
 replace (
 	github.com/tarn-go/tarn => ..
 	github.com/tarn-go/tarn/rpc => ../rpc
+	github.com/tarn-go/tarn/smb => ../smb
 )
 
 require (
 	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/rpc v0.0.0
+	github.com/tarn-go/tarn/smb v0.0.0
 	google.golang.org/grpc v1.83.0
 )
 

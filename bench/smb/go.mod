@@ -7,6 +7,7 @@ go 1.26.0
 require (
 	github.com/cloudsoda/go-smb2 v0.0.0-20260803221621-0b399b9d036c
 	github.com/tarn-go/tarn v0.0.0
+	github.com/tarn-go/tarn/smb v0.0.0
 )
 
 require (
@@ -24,4 +25,7 @@ require (
 	golang.org/x/sys v0.47.0 // indirect
 )
 
-replace github.com/tarn-go/tarn => ../../
+replace (
+	github.com/tarn-go/tarn => ../../
+	github.com/tarn-go/tarn/smb => ../../smb
+)

@@ -5,6 +5,7 @@ go 1.26.0
 replace (
 	github.com/tarn-go/tarn => ../..
 	github.com/tarn-go/tarn/rpc => ../../rpc
+	github.com/tarn-go/tarn/smb => ../../smb
 	github.com/tarn-go/tarn/smb/krb5 => ../../smb/krb5
 )
 
@@ -15,6 +16,7 @@ require (
 	github.com/spf13/pflag v1.0.9
 	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/rpc v0.0.0
+	github.com/tarn-go/tarn/smb v0.0.0
 	github.com/tarn-go/tarn/smb/krb5 v0.0.0
 	golang.org/x/crypto v0.54.0
 	golang.org/x/net v0.57.0

@@ -4,6 +4,7 @@ go 1.26.0
 
 replace (
 	github.com/tarn-go/tarn => ../..
+	github.com/tarn-go/tarn/smb => ../../smb
 	github.com/tarn-go/tarn/smb/krb5 => ../../smb/krb5
 )
 
@@ -12,7 +13,8 @@ require (
 	github.com/hirochachacha/go-smb2 v1.1.0
 	github.com/stretchr/testify v1.8.3
 	github.com/tarn-go/tarn v0.0.0
-	github.com/tarn-go/tarn/smb/krb5 v0.0.0-00010101000000-000000000000
+	github.com/tarn-go/tarn/smb v0.0.0
+	github.com/tarn-go/tarn/smb/krb5 v0.0.0
 	golang.org/x/tools v0.48.0
 )
 

@@ -5,7 +5,8 @@ go 1.26.0
 require (
 	github.com/rclone/rclone v1.76.0
 	github.com/tarn-go/tarn v0.0.0
-	github.com/tarn-go/tarn/smb/krb5 v0.0.0-00010101000000-000000000000
+	github.com/tarn-go/tarn/smb/krb5 v0.0.0
+	github.com/willscott/go-nfs-client v0.0.0-20251022144359-801f10d98886
 )
 
 require (
@@ -50,6 +51,7 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/rasky/go-xdr v0.0.0-20170124162913-1a41d1a06c93 // indirect
 	github.com/rfjakob/eme v1.2.0 // indirect
 	github.com/shirou/gopsutil/v4 v4.26.9 // indirect
 	github.com/skratchdot/open-golang v0.0.0-20200116055534-eef842397966 // indirect
@@ -57,6 +59,7 @@ require (
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
+	github.com/tarn-go/tarn/smb v0.0.0 // indirect
 	github.com/tklauser/go-sysconf v0.4.0 // indirect
 	github.com/tklauser/numcpus v0.12.0 // indirect
 	github.com/unknwon/goconfig v1.0.0 // indirect
@@ -83,5 +86,6 @@ require (
 
 replace (
 	github.com/tarn-go/tarn => ../..
+	github.com/tarn-go/tarn/smb => ../../smb
 	github.com/tarn-go/tarn/smb/krb5 => ../../smb/krb5
 )

@@ -8,7 +8,6 @@ import (
 
 	base "github.com/spf13/afero"
 
-	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/afero"
 )
@@ -16,7 +15,7 @@ import (
 // TestFaults ends and stalls the connection while afero's helpers write, read, list, rename and remove.
 func TestFaults(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcde\n"), 20_000)
-	rigtest.Disturb(t, func(_ context.Context, t *testing.T, share *smb.Share, dir string) error {
+	disturb(t, func(_ context.Context, t *testing.T, share *smb.Share, dir string) error {
 		afs := afero.New(share)
 		if err := afs.Mkdir(dir, 0o755); err != nil {
 			return err

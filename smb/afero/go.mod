@@ -2,11 +2,15 @@ module github.com/tarn-go/tarn/smb/afero
 
 go 1.26.0
 
-replace github.com/tarn-go/tarn => ../..
+replace (
+	github.com/tarn-go/tarn => ../..
+	github.com/tarn-go/tarn/smb => ..
+)
 
 require (
 	github.com/spf13/afero v1.15.0
-	github.com/tarn-go/tarn v0.0.0-00010101000000-000000000000
+	github.com/tarn-go/tarn v0.0.0
+	github.com/tarn-go/tarn/smb v0.0.0
 )
 
 require (

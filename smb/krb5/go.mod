@@ -2,12 +2,16 @@ module github.com/tarn-go/tarn/smb/krb5
 
 go 1.26.0
 
-replace github.com/tarn-go/tarn => ../..
+replace (
+	github.com/tarn-go/tarn => ../..
+	github.com/tarn-go/tarn/smb => ..
+)
 
 require (
 	github.com/cloudsoda/sddl v0.0.0-20250224235906-926454e91efc
 	github.com/jcmturner/gokrb5/v8 v8.4.4
 	github.com/tarn-go/tarn v0.0.0
+	github.com/tarn-go/tarn/smb v0.0.0
 )
 
 require (

@@ -7,6 +7,7 @@ go 1.26.0
 require (
 	github.com/rclone/rclone v1.76.0
 	github.com/tarn-go/tarn v0.0.0
+	github.com/tarn-go/tarn/smb v0.0.0
 	github.com/tarn-go/tarn/smb/krb5 v0.0.0
 )
 
@@ -270,5 +271,6 @@ require (
 
 replace (
 	github.com/tarn-go/tarn => ../..
+	github.com/tarn-go/tarn/smb => ..
 	github.com/tarn-go/tarn/smb/krb5 => ../krb5
 )

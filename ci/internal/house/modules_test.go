@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,9 +11,8 @@ import (
 	"testing"
 )
 
-// importCosts are, for each published package of the root module, the modules that a program gains besides Tarn's own
-// when it imports it: what `go list -m all` prints of an otherwise empty program, without the
-// modules that are only there for their own tests (those whose packages the program does not build).
+// importCosts are, for each published package of the root module and of smb, the modules besides Tarn's own whose packages an otherwise
+// empty program builds when it imports it.
 var importCosts = map[string][]string{
 	".":              {},
 	"tarntest":       {},
@@ -29,30 +29,61 @@ var importCosts = map[string][]string{
 	"smb/sddl":       {},
 }
 
-// An empty program that imports a package of the root module lists the modules that the root's go.mod
-// names, at most golang.org/x, and builds packages of no others than those above.
+// The root module requires two modules.
+func TestRootRequires(t *testing.T) {
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal([]byte(output(t, ".", "go", "mod", "edit", "-json")), &mod); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range mod.Require {
+		if !r.Indirect {
+			got = append(got, r.Path)
+		}
+	}
+	if want := []string{"golang.org/x/net", "golang.org/x/sys"}; !slices.Equal(got, want) {
+		t.Errorf("the root module requires %q", got)
+	}
+}
+
+// An empty program that imports a package lists modules of Tarn and below golang.org/x alone, which x/net's go.mod has, and builds packages
+// of no others than those above.
 func TestImportCosts(t *testing.T) {
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range outputLines(t, root, "go", "list", "-f", "{{.ImportPath}} {{.Name}}", "./...") {
-		path, name, _ := strings.Cut(line, " ")
-		if pkg := inTarn(path); importCosts[pkg] == nil && name != "main" && !strings.Contains("/"+pkg+"/", "/internal/") {
-			t.Errorf("importCosts lacks the package %s", pkg)
+	for _, module := range []string{root, filepath.Join(root, "smb")} {
+		for _, line := range outputLines(t, module, "go", "list", "-f", "{{.ImportPath}} {{.Name}}", "./...") {
+			path, name, _ := strings.Cut(line, " ")
+			if pkg := inTarn(path); importCosts[pkg] == nil && name != "main" && !strings.Contains("/"+pkg+"/", "/internal/") {
+				t.Errorf("importCosts lacks the package %s", pkg)
+			}
 		}
 	}
 	for pkg, want := range importCosts {
 		t.Run(pkg, func(t *testing.T) {
 			t.Parallel()
 			path := strings.TrimSuffix("github.com/tarn-go/tarn/"+pkg, "/.")
-			dir := emptyProgram(t, path, map[string]string{"github.com/tarn-go/tarn": root})
+			ours := map[string]string{"github.com/tarn-go/tarn": root}
+			if strings.HasPrefix(pkg+"/", "smb/") {
+				ours["github.com/tarn-go/tarn/smb"] = filepath.Join(root, "smb")
+			}
+			dir := emptyProgram(t, path, ours)
 			for _, module := range lines(t, dir, "go", "list", "-m", "-f", "{{if not .Main}}{{.Path}}{{end}}", "all") {
-				if module != "github.com/tarn-go/tarn" && !strings.HasPrefix(module, "golang.org/x/") {
+				if ours[module] == "" && !strings.HasPrefix(module, "golang.org/x/") {
 					t.Errorf("an import of %s puts %s into the module list", path, module)
 				}
 			}
-			allowed := map[string]bool{"github.com/tarn-go/tarn": true, "program": true}
+			allowed := map[string]bool{"program": true}
+			for module := range ours {
+				allowed[module] = true
+			}
 			for _, m := range want {
 				allowed[m] = true
 			}
@@ -72,9 +103,13 @@ func emptyProgram(t *testing.T, path string, replaced map[string]string) string 
 	for module, folder := range replaced {
 		mod += "require " + module + " v0.0.0\nreplace " + module + " => " + folder + "\n"
 	}
-	sum, err := os.ReadFile("go.sum")
-	if err != nil {
-		t.Fatal(err)
+	var sum []byte
+	for _, folder := range replaced {
+		b, err := os.ReadFile(filepath.Join(folder, "go.sum"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum = append(sum, b...)
 	}
 	for name, text := range map[string]string{
 		"go.mod":  mod,
@@ -140,10 +175,9 @@ var imports = map[string][]string{
 	"h2http":                  {".", "debug/endpoint", "h2", "internal/fields", "internal/lifetime", "internal/monotonic", "internal/prefixed", "internal/preset", "internal/workers"},
 	"internal/plot":           {"sizing"},
 	"internal/nginxtest":      {"internal/freeport", "internal/leftout"},
-	"internal/rig":            {"internal/freeport", "smb"},
+	"internal/rig":            {"internal/freeport"},
 	"internal/rig/addc":       {"internal/freeport", "internal/leftout", "internal/rig/kdc"},
 	"internal/rig/kdc":        {"internal/freeport", "internal/leftout"},
-	"internal/rig/rigtest":    {"smb", "tarntest"},
 	"internal/testcert":       {"internal/selfsigned"},
 	"internal/workers":        {"h2"},
 	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/fields", "internal/lifetime", "internal/monotonic", "internal/preset", "internal/workers"},

@@ -28,6 +28,9 @@ An interrupted copy continues where it was when it is repeated. A copy goes into
 directory, as with cp; with -T a directory becomes the target. What is left out, because it is not a
 regular file or has a temporary name, is reported, and makes the exit status 1, as an error does.
 
+rclone-tarn keeps directories equal, mounts, and serves shares by other protocols: it is rclone with a
+backend on the same client. See github.com/tarn-go/tarn/smb/rclone.
+
 Flags may stand anywhere; "--" ends them.`
 
 // Command is "tarn smb". A command of it that is interrupted ends gracefully.

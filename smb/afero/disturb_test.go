@@ -1,38 +1,36 @@
-package rigtest
+package afero_test
 
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// Conversation uses share, whose context is ctx, below the new directory dir, and returns its first error. It fails
+// conversation uses share, whose context is ctx, below the new directory dir, and returns its first error. It fails
 // the test where content differs from what was written.
-type Conversation func(ctx context.Context, t *testing.T, share *smb.Share, dir string) error
+type conversation func(ctx context.Context, t *testing.T, share *smb.Share, dir string) error
 
-// Disturb runs a conversation with Samba, plain, signed and encrypted, and ends the connection by FIN or by RST, or
+// disturb runs a conversation with Samba, plain, signed and encrypted, and ends the connection by FIN or by RST, or
 // stalls it, after some number of bytes in either direction:
 //
 //   - after FIN and RST the conversation succeeds, or fails with smb.ErrConnLost or smb.ErrHandleLost; it
 //     succeeds when it is repeated in another directory, on a new connection;
 //   - a stall ends it with context.Canceled when its context is cancelled;
 //   - every buffer is freed, and nothing waits for ever.
-func Disturb(t *testing.T, converse Conversation) {
+func disturb(t *testing.T, converse conversation) {
 	const places = 6
 	for _, mode := range rig.Modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := Start(t, rig.Config{Mode: mode})
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			var toServer, toClient int64 // bytes of a conversation that is not disturbed
 			t.Run("undisturbed", func(t *testing.T) {
 				s, share, link := mountThrough(t, srv, smb.Limits{})
@@ -63,7 +61,7 @@ func Disturb(t *testing.T, converse Conversation) {
 }
 
 // breaks ends the connection in the way how when n bytes of the conversation have passed in flow.
-func breaks(t *testing.T, srv *rig.Server, converse Conversation, flow func(*faultnet.Link) *faultnet.Flow, n int64, how faultnet.Ending) {
+func breaks(t *testing.T, srv *rig.Server, converse conversation, flow func(*faultnet.Link) *faultnet.Flow, n int64, how faultnet.Ending) {
 	s, share, link := mountThrough(t, srv, smb.Limits{})
 	defer s.Close()
 	f := flow(link)
@@ -78,7 +76,7 @@ func breaks(t *testing.T, srv *rig.Server, converse Conversation, flow func(*fau
 }
 
 // stalls stops flow when n bytes of the conversation have passed in it, and then cancels the context.
-func stalls(t *testing.T, srv *rig.Server, converse Conversation, flow func(*faultnet.Link) *faultnet.Flow, n int64) {
+func stalls(t *testing.T, srv *rig.Server, converse conversation, flow func(*faultnet.Link) *faultnet.Flow, n int64) {
 	s, share, link := mountThrough(t, srv, smb.Limits{CloseTimeout: 50 * time.Millisecond})
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +102,7 @@ func stalls(t *testing.T, srv *rig.Server, converse Conversation, flow func(*fau
 func mountThrough(t *testing.T, srv *rig.Server, limits smb.Limits) (*smb.Session, *smb.Share, *faultnet.Link) {
 	t.Helper()
 	pool := tarntest.NewPool(t) // checked after the relays have ended
-	l := Relay(t, srv.Addr)
+	l := rigtest.Relay(t, srv.Addr)
 	links := make(chan *faultnet.Link, 1)
 	l.Faults(func(link *faultnet.Link) {
 		select {
@@ -123,39 +121,6 @@ func mountThrough(t *testing.T, srv *rig.Server, limits smb.Limits) (*smb.Sessio
 		t.Fatal(err)
 	}
 	return s, share, <-links
-}
-
-// Relay returns a listener whose Dial connects with the server at addr, through links that can be disturbed, until the test ends.
-func Relay(t testing.TB, addr string) *faultnet.Listener {
-	l := faultnet.Listen(t, faultnet.TCP)
-	relayed := make(chan struct{})
-	go func() { defer close(relayed); relay(l, addr) }()
-	t.Cleanup(func() { l.Close(); <-relayed })
-	return l
-}
-
-// relay connects what l accepts with the server at addr, until l is closed and every connection has ended.
-func relay(l net.Listener, addr string) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		accepted, err := l.Accept()
-		if err != nil {
-			return
-		}
-		dialed, err := net.Dial("tcp", addr)
-		if err != nil {
-			accepted.Close()
-			continue
-		}
-		pass := func(dst, src net.Conn) {
-			io.Copy(dst, src)
-			dst.Close()
-			src.Close()
-		}
-		all.Go(func() { pass(dialed, accepted) })
-		all.Go(func() { pass(accepted, dialed) })
-	}
 }
 
 // unique is the last part of a test's name.

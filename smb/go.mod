@@ -1,0 +1,12 @@
+module github.com/tarn-go/tarn/smb
+
+go 1.26.0
+
+replace github.com/tarn-go/tarn => ..
+
+require (
+	github.com/tarn-go/tarn v0.0.0
+	golang.org/x/crypto v0.45.0
+)
+
+require golang.org/x/sys v0.38.0 // indirect
