@@ -61,7 +61,7 @@ func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*Fi
 	if err := checkStream(stream); err != nil {
 		return nil, pathError("open", name+":"+stream, err)
 	}
-	f, err := s.opened(opening{name: name, suffix: ":" + stream, flag: flag, perm: perm})
+	f, err := s.opened(opening{kind: kindOfOpening(flag), name: name, suffix: ":" + stream, flag: flag, perm: perm})
 	if err != nil {
 		return nil, pathError("open", name+":"+stream, err)
 	}
@@ -72,9 +72,7 @@ func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*Fi
 func (s *Share) RemoveStream(name, stream string) error {
 	err := checkStream(stream)
 	if err == nil {
-		err = s.run(operation{kind: opRemove, name: name, do: func(ctx context.Context, t view, remote string) error {
-			return deleteFile(ctx, t, remote+":"+stream)
-		}})
+		err = s.run(operation{kind: opRemove, name: name, suffix: ":" + stream, do: deleteFile})
 	}
 	return pathError("remove", name+":"+stream, err)
 }

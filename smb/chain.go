@@ -50,59 +50,98 @@ type chain struct {
 	steps  []step
 	// use gets the replies: calls[0] is the CREATE, the last one the CLOSE. nil: nothing is done with them.
 	use func(calls []*conn.Call) error
-	// undo runs if the context ends before the chain has and the server's answer says that it has opened the file, in another
-	// goroutine perhaps, after the return. nil: nothing.
-	undo func()
 }
 
-// chain runs a chain that is not undone.
-func (t view) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
-	return t.run(ctx, chain{create: create, use: use, steps: steps})
+// chain sends a chain.
+func (v view) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
+	return v.send(ctx, chain{create: create, use: use, steps: steps})
 }
 
-// run sends c as one compound request (MS-SMB2 3.2.4.1.4), or one request after the other when the server grants too few credits for
-// that. The file is closed on every path.
-func (t view) run(ctx context.Context, c chain) error {
-	create, steps := c.create, c.steps
-	if t.at != 0 {
-		create.Contexts.Timewarp = t.at
+// prepare completes a CREATE of the operation, and waits for its turn: no request that was given up may have an effect on the file, or on
+// the one whose name target is, any more. It returns the effect of the CREATE and of the requests on its file.
+func (v view) prepare(ctx context.Context, create *proto.CreateRequest, target string) (conn.Effect, error) {
+	if v.at != 0 {
+		create.Contexts.Timewarp = v.at
 	}
-	change := t.changeOf(create, steps)
-	if err := t.awaitUnanswered(ctx, create.Name); err != nil {
-		return err
+	if err := v.awaitUnanswered(ctx, create.Name); err != nil {
+		return nil, err
 	}
-	if to := renamedTo(steps); to != "" {
-		if err := t.awaitUnanswered(ctx, to); err != nil {
-			return err
+	if target != "" {
+		if err := v.awaitUnanswered(ctx, target); err != nil {
+			return nil, err
 		}
 	}
-	closing := proto.CloseRequest{FileID: proto.RelatedFileID()}
-	if n := len(steps); n > 0 && steps[n-1].cmd == proto.CommandClose {
-		closing.Flags = proto.ClosePostQuery
-		steps = steps[:n-1]
+	return v.effectOn(create.Name, target), nil
+}
+
+// closePolicy says how a file is closed that a CREATE opens.
+type closePolicy uint8
+
+const (
+	closedInFrame    closePolicy = iota // by a request in the frame of the CREATE
+	closedSeparately                    // by the same call, in a frame of its own
+	staysOpen
+)
+
+// createCall is the call of a CREATE for the named file. If its caller returns before the reply, what the rule says is undone.
+func (v view) createCall(remote string, change conn.Effect, policy closePolicy) *conn.Call {
+	cl := v.Call(proto.CommandCreate)
+	cl.Effect = change
+	undone := v.kind.rule().undone
+	closes, removes := policy == closedSeparately || policy == staysOpen && undone != notUndone, undone == undoCreate
+	if closes || removes {
+		t := v.tree
+		cl.Undo = func(cl *conn.Call) {
+			if closes {
+				if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
+					t.closeID(context.Background(), r.FileID)
+				}
+			}
+			if removes {
+				t.removeCreated(remote)
+			}
+		}
+	}
+	return cl
+}
+
+// send sends c as one compound request (MS-SMB2 3.2.4.1.4), or one request after the other when the server grants too few credits for
+// that. The file is closed on every path.
+func (v view) send(ctx context.Context, c chain) error {
+	change, err := v.prepare(ctx, c.create, renamedTo(c.steps))
+	if err != nil {
+		return err
+	}
+	last := proto.CloseRequest{FileID: proto.RelatedFileID()}
+	if n := len(c.steps); n > 0 && c.steps[n-1].cmd == proto.CommandClose {
+		last.Flags = proto.ClosePostQuery
+		c.steps = c.steps[:n-1]
 	}
 	compound := make([]conn.Compounded, 0, 6)
-	first := t.Call(proto.CommandCreate)
-	if c.undo != nil {
-		first.Undo = func(*conn.Call) { c.undo() }
+	compound = append(compound, conn.Compounded{Call: v.createCall(c.create.Name, change, closedInFrame), Request: c.create})
+	for i := range c.steps {
+		compound = append(compound, v.compounded(&c.steps[i], proto.RelatedFileID()))
 	}
-	compound = append(compound, conn.Compounded{Call: first, Request: create})
-	for i := range steps {
-		compound = append(compound, t.compounded(&steps[i], proto.RelatedFileID()))
-	}
-	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandClose), Request: &closing})
+	compound = append(compound, conn.Compounded{Call: v.Call(proto.CommandClose), Request: &last})
 	for i := range compound {
 		compound[i].Call.Effect = change
 	}
-	err := t.Compound(ctx, compound)
+	err = v.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
-		c.steps = steps
-		return t.runSingly(ctx, c, &closing, change)
+		return v.sendSingly(ctx, c, &last, change)
 	}
 	if err != nil {
 		return err
 	}
 	return useReplies(compound, c.use)
+}
+
+// renamedTo is the new name that one of the steps gives to the file; "" for none.
+func renamedTo(steps []step) (target string) {
+	for i := range steps {
+		target = max(target, steps[i].target) // one step at most has one
+	}
+	return target
 }
 
 // closeStep, as the last step of a chain, makes its CLOSE return the file's attributes.
@@ -126,12 +165,11 @@ func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) 
 	return use(calls)
 }
 
-// runSingly is run with a round trip for each request.
-func (t view) runSingly(ctx context.Context, c chain, closing *proto.CloseRequest, change conn.Effect) error {
+// sendSingly is send with a round trip for each request.
+func (v view) sendSingly(ctx context.Context, c chain, closing *proto.CloseRequest, change conn.Effect) error {
 	var done []conn.Compounded
-	cl := t.Call(proto.CommandCreate)
-	cl.Undo, cl.Effect = t.undoCreate(c.undo), change
-	if err := t.RoundTrip(ctx, cl, c.create); err != nil {
+	cl := v.createCall(c.create.Name, change, closedSeparately)
+	if err := v.RoundTrip(ctx, cl, c.create); err != nil {
 		return err
 	}
 	done = append(done, conn.Compounded{Call: cl})
@@ -140,26 +178,26 @@ func (t view) runSingly(ctx context.Context, c chain, closing *proto.CloseReques
 		return cl.Malformed(err)
 	}
 	for i := range c.steps {
-		p := t.compounded(&c.steps[i], r.FileID)
+		p := v.compounded(&c.steps[i], r.FileID)
 		p.Call.Effect = change
-		if err = t.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
+		if err = v.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
 			break
 		}
 		done = append(done, p)
 	}
 	closing.FileID = r.FileID
-	until, cancel := t.m.s.closing(ctx)
+	until, cancel := v.m.s.closing(ctx)
 	defer cancel()
-	last := t.closeCall()
-	if cerr := t.RoundTrip(until, last, closing); cerr == nil {
+	last := v.closeCall()
+	if cerr := v.RoundTrip(until, last, closing); cerr == nil {
 		done = append(done, conn.Compounded{Call: last})
 	} else if err == nil {
 		err = cerr
 	}
 	if err != nil {
 		conn.ReleaseAll(done)
-		if c.undo != nil && ctx.Err() != nil {
-			c.undo()
+		if v.kind.rule().undone == undoCreate && ctx.Err() != nil {
+			v.removeCreated(c.create.Name)
 		}
 		return err
 	}

@@ -199,7 +199,7 @@ func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
 
 // fileID queries the file's id on its volume; zero when it has none.
 func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
-	err = h.again(ctx, func(t *tree, file proto.FileID) error {
+	err = h.run(ctx, opQueryFile, func(t *tree, file proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8, FileID: file}
 		return t.query(ctx, &req, func(b []byte) error {
 			id, err = proto.DecodeInternalInfo(b)
@@ -372,7 +372,7 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 var errShrunk error = &classError{"smb: the source shrank while it was copied", ErrChanged}
 
 // startCopy sends a COPYCHUNK to target for the remaining part of s, or as much of it as one request may have.
-func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, change *effect, policy conn.CreditPolicy) error {
+func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, change conn.Effect, policy conn.CreditPolicy) error {
 	key, err := s.source.keyOn(ctx, t)
 	if err != nil {
 		return err

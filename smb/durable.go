@@ -84,23 +84,6 @@ func (h *handle) durableRefused(d durability) bool {
 	return h.oplock == proto.OplockBatch || h.oplock == proto.OplockLease && h.grants.Lease.State&proto.LeaseHandle != 0
 }
 
-// again runs op on the file. When the connection is lost, it runs op again on the connection that replaces
-// it. op must be safe to run twice.
-func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) error) error {
-	return h.againIn(ctx, ordered, op)
-}
-
-// againIn is again in order or not.
-func (h *handle) againIn(ctx context.Context, order ordering, op func(t *tree, id proto.FileID) error) error {
-	return h.m.s.again(ctx, func() error {
-		t, id, err := h.live(ctx, order)
-		if err != nil {
-			return err
-		}
-		return h.closedByServer(op(t, id))
-	})
-}
-
 // ready is live for a caller that does not repeat its operation: it tries again when the new connection is lost, too. It returns how many
 // were lost.
 func (h *handle) ready(ctx context.Context) (t *tree, id proto.FileID, losses int, err error) {
@@ -165,7 +148,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
 	}
-	r, err := view{tree: t, order: unordered}.create(ctx, &req, nil) // live has waited
+	r, err := view{tree: t, kind: opReopen}.create(ctx, &req)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(&lostError{ErrHandleLost, err})
@@ -192,7 +175,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	req := listRequest(h.remote)
-	r, err := view{tree: t, at: h.at, order: unordered}.create(ctx, req, nil)
+	r, err := view{tree: t, kind: opReopen, at: h.at}.create(ctx, req)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))

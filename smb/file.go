@@ -98,7 +98,7 @@ func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, e
 	ctx, cancel := f.h.m.s.bounded(ctx)
 	defer cancel()
 	var b tarn.Buffer
-	err := f.h.again(ctx, func(t *tree, id proto.FileID) (err error) {
+	err := f.h.run(ctx, opRead, func(t *tree, id proto.FileID) (err error) {
 		b, err = t.readBuffer(ctx, id, off, n)
 		return err
 	})
@@ -109,7 +109,7 @@ func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, e
 func (f *File) Sync() error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	err := f.h.again(ctx, func(t *tree, id proto.FileID) error {
+	err := f.h.run(ctx, opQueryFile, func(t *tree, id proto.FileID) error {
 		return t.Do(ctx, t.Call(proto.CommandFlush), &proto.FlushRequest{FileID: id})
 	})
 	return f.wrap("sync", err)

@@ -26,21 +26,21 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 	return nil
 }
 
-// set runs a SET_INFO on the file. It is safe to repeat.
-func (h *handle) set(ctx context.Context, class proto.InfoClass, body []byte) error {
-	return h.again(ctx, func(t *tree, id proto.FileID) error {
+// set runs a SET_INFO on the file.
+func (h *handle) set(ctx context.Context, kind opKind, class proto.InfoClass, body []byte) error {
+	return h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandSetInfo)
-		cl.Effect = &h.change
+		cl.Effect = h.effect(kind)
 		return t.Do(ctx, cl, &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body})
 	})
 }
 
-func (h *handle) stat(ctx context.Context) (*info, error) { return h.describe(ctx, ordered) }
+func (h *handle) stat(ctx context.Context) (*info, error) { return h.describe(ctx, opQueryFile) }
 
-// describe is stat in order or not.
-func (h *handle) describe(ctx context.Context, order ordering) (*info, error) {
+// describe is stat as an operation of the kind.
+func (h *handle) describe(ctx context.Context, kind opKind) (*info, error) {
 	var r proto.CreateResponse
-	err := h.againIn(ctx, order, func(t *tree, id proto.FileID) error {
+	err := h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
 		return t.query(ctx, &req, func(b []byte) error {
 			i, err := proto.DecodeNetworkOpenInfo(b)
@@ -68,7 +68,7 @@ func (h *handle) size(ctx context.Context) (int64, error) {
 func (f *File) Stat() (fs.FileInfo, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	fi, err := f.h.describe(ctx, unordered) // nothing that it returns can be undone
+	fi, err := f.h.describe(ctx, opDescribeFile)
 	if err != nil {
 		return nil, f.wrap("stat", err)
 	}
@@ -79,7 +79,7 @@ func (f *File) Stat() (fs.FileInfo, error) {
 func (f *File) change(op string, class proto.InfoClass, body []byte) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	return f.wrap(op, f.h.set(ctx, class, body))
+	return f.wrap(op, f.h.set(ctx, opSetFile, class, body))
 }
 
 // Truncate sets the file's length in bytes. A part that is added reads as zeros.
@@ -94,8 +94,7 @@ func (f *File) Truncate(size int64) error {
 
 // setLength sets the file's length in bytes.
 func (h *handle) setLength(ctx context.Context, size int64) error {
-	defer h.changed()
-	err := h.set(ctx, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
+	err := h.set(ctx, opTruncateFile, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
 	if err == nil {
 		h.length.Store(size)
 	}

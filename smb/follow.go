@@ -210,7 +210,7 @@ func (s *Share) symlink(oldname, newname string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options
-		err := t.run(ctx, chain{create: create, steps: []step{t.ioctlStep(ioctl)}, undo: func() { t.removeCreated(remote) }})
+		err := t.chain(ctx, create, nil, t.ioctlStep(ioctl))
 		var refused *ResponseError
 		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
 		return err

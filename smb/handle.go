@@ -203,23 +203,30 @@ func (h *handle) closeAgain(ctx context.Context, losses int, failed error) error
 	}
 	defer func() { h.reopening <- struct{}{} }()
 	defer h.m.s.leases.forget(h)
-	return h.m.s.againAfter(ctx, losses, func() error {
+	var t *tree
+	var id proto.FileID
+	connect := func() (err error) {
 		h.mu.Lock()
-		t, id, granted := h.t, h.id, h.durable.granted
+		granted := h.durable.granted
+		t, id = h.t, h.id
 		h.mu.Unlock()
-		if !t.Alive() {
-			if h.isDir {
-				return nil // nothing was lost with it
-			}
-			if !granted {
-				return fmt.Errorf("%w: %w", ErrHandleLost, failed)
-			}
-			var err error
-			if t, id, err = h.reconnect(ctx); errors.Is(err, ErrHandleLost) {
-				return nil // the server has closed it, or does so after its timeout
-			} else if err != nil {
-				return err
-			}
+		switch {
+		case t.Alive():
+			return nil
+		case h.isDir:
+			t = nil // nothing was lost with it
+			return nil
+		case !granted:
+			return fmt.Errorf("%w: %w", ErrHandleLost, failed)
+		}
+		if t, id, err = h.reconnect(ctx); errors.Is(err, ErrHandleLost) {
+			t, err = nil, nil // the server has closed it, or does so after its timeout
+		}
+		return err
+	}
+	return h.m.s.run(ctx, opClose.rule(), losses, connect, func() error {
+		if t == nil {
+			return nil
 		}
 		return t.closeID(ctx, id)
 	})

@@ -422,18 +422,17 @@ func (s *Share) openListing(ctx context.Context, name string) (l *listing, err e
 // credits for that, it only opens the directory.
 func (s *Share) openListingOn(ctx context.Context, t view, name string, create *proto.CreateRequest, class proto.DirClass) (*listing, error) {
 	remote := create.Name
-	create.Contexts.Timewarp = t.at
-	if err := t.awaitUnanswered(ctx, remote); err != nil {
+	change, err := t.prepare(ctx, create, "")
+	if err != nil {
 		return nil, err
 	}
-	cl := t.Call(proto.CommandCreate)
-	cl.Undo, cl.Effect = t.undoCreate(nil), &effect{m: t.m, remote: remote}
+	cl := t.createCall(remote, change, staysOpen)
 	compound := []conn.Compounded{
 		{Call: cl, Request: create},
 		t.queryDirectory(proto.RelatedFileID(), class, proto.QueryRestart, listRoom),
 		t.queryDirectory(proto.RelatedFileID(), class, 0, smallIO), // most directories have no more, and this reply says so
 	}
-	err := t.Compound(ctx, compound)
+	err = t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
 		h, err := s.open(ctx, t, name, remote, create)
 		if err != nil {

@@ -20,21 +20,21 @@ const (
 // wait. The lock belongs to the open file: it ends with Unlock or Close, and is lost with the handle. A range
 // may lie beyond the end of the file.
 func (f *File) Lock(off, n int64, mode LockMode) error {
-	return f.lock("lock", f.ctx, off, n, lockFlags(mode))
+	return f.lock(f.ctx, opLock, off, n, lockFlags(mode))
 }
 
 // TryLock is Lock, but fails with ErrLocked instead of waiting.
 func (f *File) TryLock(off, n int64, mode LockMode) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	return f.lock("lock", ctx, off, n, lockFlags(mode)|proto.LockFailImmediately)
+	return f.lock(ctx, opLock, off, n, lockFlags(mode)|proto.LockFailImmediately)
 }
 
 // Unlock unlocks a range, which must be one that was locked.
 func (f *File) Unlock(off, n int64) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	return f.lock("unlock", ctx, off, n, proto.LockUnlock)
+	return f.lock(ctx, opUnlock, off, n, proto.LockUnlock)
 }
 
 func lockFlags(mode LockMode) proto.LockFlags {
@@ -44,21 +44,23 @@ func lockFlags(mode LockMode) proto.LockFlags {
 	return proto.LockExclusive
 }
 
-func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.LockFlags) error {
+func (f *File) lock(ctx context.Context, kind opKind, off, n int64, flags proto.LockFlags) error {
+	op := "lock"
+	if kind == opUnlock {
+		op = "unlock"
+	}
 	if off < 0 || n < 0 {
 		return f.wrap(op, errNegative)
 	}
-	t, id, _, err := f.h.ready(ctx)
-	if err == nil {
+	err := f.h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandLock)
-		// Granted after the caller has returned: unlock it.
-		cl.Undo = func(cl *conn.Call) {
-			if flags&proto.LockUnlock == 0 {
+		if kind.rule().undone == undoLocking {
+			cl.Undo = func(*conn.Call) {
 				t.lock(context.Background(), t.Call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)
 			}
 		}
-		err = f.h.closedByServer(t.lock(ctx, cl, id, uint64(off), uint64(n), flags))
-	}
+		return t.lock(ctx, cl, id, uint64(off), uint64(n), flags)
+	})
 	return f.wrap(op, err)
 }
 

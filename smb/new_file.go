@@ -29,7 +29,7 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 // that is not known, the name may be that of another program's file.
 func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
 	if len(data) <= smallIO {
-		err := s.run(operation{kind: opOpenNew, name: name, do: func(ctx context.Context, t view, remote string) (err error) {
+		err := s.run(operation{kind: opNewFile, name: name, do: func(ctx context.Context, t view, remote string) (err error) {
 			created, err = t.newSmall(ctx, remote, data, perm, mtime)
 			return err
 		}})
@@ -37,7 +37,7 @@ func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.
 			return created, err
 		}
 	}
-	f, err := s.opened(opening{name: name, flag: os.O_WRONLY | os.O_CREATE | os.O_EXCL, perm: perm, undo: (*tree).removeCreated})
+	f, err := s.opened(opening{kind: opNewFile, name: name, flag: os.O_WRONLY | os.O_CREATE | os.O_EXCL, perm: perm})
 	if err != nil {
 		return false, err
 	}
@@ -62,8 +62,7 @@ func (t view) newSmall(ctx context.Context, remote string, data []byte, perm fs.
 	if !mtime.IsZero() {
 		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
 	}
-	defer t.m.s.streams.changed(t.m, remote)
-	_, err = t.writeSmall(ctx, create, func() { t.removeCreated(remote) }, data, further...)
+	_, err = t.writeSmall(ctx, create, data, further...)
 	var refused *ResponseError
 	if errors.As(err, &refused) {
 		return refused.Command != proto.CommandCreate.String(), err
@@ -75,7 +74,7 @@ func (t view) newSmall(ctx context.Context, remote string, data []byte, perm fs.
 func (t *tree) removeCreated(remote string) {
 	ctx, cancel := t.m.s.closing(context.Background())
 	defer cancel()
-	on := view{tree: t, order: unordered}
+	on := view{tree: t, kind: opRemoveUnfinished}
 	err := deleteFile(ctx, on, remote)
 	if hasStatus(err, proto.StatusCannotDelete) && makeWritable(ctx, on, remote) == nil {
 		deleteFile(ctx, on, remote)

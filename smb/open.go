@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -31,34 +30,39 @@ func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error)
 }
 
 func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error) {
-	return s.opened(opening{name: name, flag: flag, perm: perm})
+	return s.opened(opening{kind: kindOfOpening(flag), name: name, flag: flag, perm: perm})
 }
 
 // opening is how a file is opened.
 type opening struct {
+	kind   opKind
 	name   string
 	suffix string // behind the name: that of a stream
 	flag   int
 	perm   fs.FileMode
-	// undo runs if the context ends before the server has answered, and the file was opened nevertheless and has been closed again.
-	// nil: nothing.
-	undo func(t *tree, remote string)
+}
+
+// kindOfOpening is the kind of operation that opens a file with flag.
+func kindOfOpening(flag int) opKind {
+	switch {
+	case flag&os.O_EXCL != 0:
+		return opCreateNew // a repetition would find the file that the first attempt created
+	case flag&(os.O_CREATE|os.O_TRUNC) != 0:
+		return opCreate
+	}
+	return opOpen
 }
 
 // opened opens a file.
 func (s *Share) opened(o opening) (*File, error) {
 	var f *File
-	op := operation{kind: opOpen, name: o.name, do: func(ctx context.Context, t view, remote string) (err error) {
-		f, err = o.on(ctx, t, remote+o.suffix)
+	err := s.run(operation{kind: o.kind, name: o.name, suffix: o.suffix, do: func(ctx context.Context, t view, remote string) (err error) {
+		f, err = o.on(ctx, t, remote)
 		if err == nil {
 			f.ctx = s.ctx
 		}
 		return err
-	}}
-	if o.flag&os.O_EXCL != 0 {
-		op.kind = opOpenNew // a repetition would find the file that the first attempt created
-	}
-	err := s.run(op)
+	}})
 	return f, err
 }
 
@@ -74,11 +78,7 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 	if err != nil {
 		return nil, err
 	}
-	var undo func()
-	if o.undo != nil {
-		undo = func() { o.undo(t.tree, remote) }
-	}
-	r, err := t.create(ctx, req, undo)
+	r, err := t.create(ctx, req)
 	if err != nil {
 		t.m.s.leases.dismiss(d.lease)
 		return nil, err
@@ -103,9 +103,8 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 // truncateOpened empties a file that was just opened. No disposition of CREATE does it: OVERWRITE and OVERWRITE_IF remove a file's
 // alternate streams and extended attributes, too, and replace its attributes (MS-FSA 2.1.5.1.2).
 func (t *tree) truncateOpened(ctx context.Context, h *handle) error {
-	defer h.changed()
 	cl := t.Call(proto.CommandSetInfo)
-	cl.Effect = &h.change
+	cl.Effect = h.effect(opTruncateFile)
 	h.length.Store(0)
 	return t.Do(ctx, cl, &proto.SetInfoRequest{Type: proto.InfoFile, Class: proto.ClassEndOfFile, FileID: h.id, Info: proto.AppendSize(nil, 0)})
 }
@@ -168,7 +167,7 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 
 // open opens a file.
 func (s *Share) open(ctx context.Context, t view, name, remote string, req *proto.CreateRequest) (*handle, error) {
-	r, err := t.create(ctx, req, nil)
+	r, err := t.create(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -177,18 +176,14 @@ func (s *Share) open(ctx context.Context, t view, name, remote string, req *prot
 	return h, nil
 }
 
-// create sends CREATE. When its caller returns before the reply, the file is closed again, and then undo runs, unless it is nil.
-func (t view) create(ctx context.Context, req *proto.CreateRequest, undo func()) (r proto.CreateResponse, err error) {
-	if t.at != 0 {
-		req.Contexts.Timewarp = t.at
-	}
-	if err = t.awaitUnanswered(ctx, req.Name); err != nil {
+// create sends the CREATE of a file that stays open.
+func (v view) create(ctx context.Context, req *proto.CreateRequest) (r proto.CreateResponse, err error) {
+	change, err := v.prepare(ctx, req, "")
+	if err != nil {
 		return r, err
 	}
-	cl := t.Call(proto.CommandCreate)
-	cl.Undo = t.undoCreate(undo)
-	cl.Effect = &effect{m: t.m, remote: req.Name, lasts: req.Disposition != proto.DispositionOpen}
-	if err = t.RoundTrip(ctx, cl, req); err != nil {
+	cl := v.createCall(req.Name, change, staysOpen)
+	if err = v.RoundTrip(ctx, cl, req); err != nil {
 		return r, err
 	}
 	if r, err = proto.DecodeCreateResponse(cl.Message()); err != nil {
@@ -196,16 +191,4 @@ func (t view) create(ctx context.Context, req *proto.CreateRequest, undo func())
 	}
 	cl.Release()
 	return r, nil
-}
-
-// undoCreate returns the Undo of a CREATE: it closes the file, and then runs undo, which may be nil.
-func (t *tree) undoCreate(undo func()) func(*conn.Call) {
-	return func(cl *conn.Call) {
-		if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
-			t.closeID(context.Background(), r.FileID)
-		}
-		if undo != nil {
-			undo()
-		}
-	}
 }

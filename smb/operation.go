@@ -7,33 +7,24 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// operation is what a method does on a file or directory of a share.
+// operation is what a method does on a file or directory of a share. What holds for it otherwise is the rule of its kind.
 type operation struct {
-	kind opKind
-	name string // of the file, as the program gave it
-	// do gets the tree and the remote name at which the links in name end. It runs again for each link on the way, and for each
-	// repetition.
-	do func(ctx context.Context, t view, remote string) error
+	kind   opKind
+	name   string // of the file, as the program gave it
+	suffix string // behind the name on the server: that of a stream
+	// do gets the tree and the remote name at which the links in name end, with the suffix. It runs again for each link on the way, and
+	// for each repetition.
+	do func(ctx context.Context, v view, remote string) error
 }
 
-// repetition says what is done about an operation whose connection was lost.
-type repetition uint8
+// view is a tree as one operation uses it.
+type view struct {
+	*tree
+	kind opKind
+	at   proto.Filetime // of the snapshot in which files are opened; zero: the current version
+}
 
-const (
-	repeated repetition = iota // it is run again, up to maxRepeats times: to run it twice is the same as once
-	sentOnce                   // it fails with ErrConnLost: the server may have carried it out
-)
-
-// linkPolicy says what is done about a link in a name that the server leaves to the client.
-type linkPolicy uint8
-
-const (
-	followed    linkPolicy = iota // to its target, which may be on another server
-	notFollowed                   // the operation fails with the server's refusal
-	openFile                      // there is no name: the file is open
-)
-
-// run runs op under the share's context, within Limits.RequestTimeout.
+// run runs op under the share's context, within Limits.OperationTimeout.
 func (s *Share) run(op operation) error {
 	ctx, cancel := s.m.s.bounded(s.ctx)
 	defer cancel()
@@ -46,30 +37,63 @@ func (s *Share) runIn(ctx context.Context, op operation) error {
 	if err != nil {
 		return err
 	}
-	once := func() error { return s.runOnce(ctx, remote, op) }
-	if op.kind.rule().repeat == sentOnce {
-		return once()
+	rule := op.kind.rule()
+	do := func(ctx context.Context, v view, remote string) error {
+		remote += op.suffix
+		if rule.changes.has(changesContent) {
+			defer v.m.s.streams.changed(v.m, remote)
+		}
+		return op.do(ctx, v, remote)
 	}
-	return s.m.s.again(ctx, once)
+	v := view{kind: op.kind, at: s.at}
+	connect := func() (err error) {
+		v.tree, err = s.m.tree(ctx, new(way))
+		return err
+	}
+	return s.m.s.run(ctx, rule, 0, connect, func() error {
+		if rule.links == notFollowed {
+			return do(ctx, v, remote)
+		}
+		return s.follow(ctx, v, remote, do)
+	})
 }
 
-// runOnce runs op on a live tree, and again if the server has closed the share: then it has not begun the operation.
-func (s *Share) runOnce(ctx context.Context, remote string, op operation) error {
-	for closed := false; ; closed = true {
-		on, err := s.m.tree(ctx, new(way))
-		if err != nil {
-			return err
+// run runs an operation of the kind on the open file, under a context that is bounded already. do may run again, with another tree and id.
+func (h *handle) run(ctx context.Context, kind opKind, do func(t *tree, id proto.FileID) error) error {
+	rule := kind.rule()
+	if rule.changes.has(changesContent) {
+		defer h.changed()
+	}
+	var t *tree
+	var id proto.FileID
+	connect := func() (err error) {
+		t, id, err = h.live(ctx, rule.order)
+		return err
+	}
+	return h.m.s.run(ctx, rule, 0, connect, func() error { return h.closedByServer(do(t, id)) })
+}
+
+// run makes attempts at an operation that has lost as many connections before, until one ends it: this alone decides whether there is another.
+// connect finds where to send the requests of the operation, and changes no file; do sends them.
+func (s *Session) run(ctx context.Context, rule opRule, losses int, connect, do func() error) error {
+	for ; ; losses++ {
+		err := connect()
+		if err == nil {
+			err = do()
+			if err == nil || rule.repeat == sentOnce && !refusedByShare(err) {
+				return err
+			}
 		}
-		t := view{tree: on, at: s.at, order: s.order}
-		if op.kind.rule().links == notFollowed {
-			err = op.do(ctx, t, remote)
-		} else {
-			err = s.follow(ctx, t, remote, op.do)
-		}
-		var refused *ResponseError
-		if closed || !hasStatus(err, proto.StatusNetworkNameDeleted) || !errors.As(err, &refused) ||
-			refused.Command != proto.CommandCreate.String() {
+		if losses >= maxRepeats || ctx.Err() != nil || !s.repeatable(err) {
 			return err
 		}
 	}
+}
+
+// refusedByShare reports whether err says that the server had closed the share before the first request of the operation: it has not begun
+// the operation.
+func refusedByShare(err error) bool {
+	var refused *ResponseError
+	return hasStatus(err, proto.StatusNetworkNameDeleted) && errors.As(err, &refused) &&
+		(refused.Command == proto.CommandCreate.String() || refused.Command == proto.CommandChangeNotify.String())
 }

@@ -1,5 +1,7 @@
 package smb
 
+import "strings"
+
 // opKind is a kind of operation.
 type opKind uint8
 
@@ -9,22 +11,31 @@ const (
 	opList
 	opReadFile
 	opOpen
-	opOpenNew
+	opCreate
+	opCreateNew
+	opReopen
 	opWriteFile
+	opNewFile
+	opRemoveUnfinished
+	opTruncate
 	opSet
 	opMkdir
 	opRename
 	opSymlink
 	opRemove
 	opRemoveTree
-	opLookInTree
+	opListTree
+	opSetTree
 	opRead
 	opWrite
 	opAppend
+	opDescribeFile
 	opQueryFile
+	opTruncateFile
 	opSetFile
 	opCopy
 	opLock
+	opUnlock
 	opWatch
 	opClose
 	opUnmount
@@ -32,66 +43,158 @@ const (
 	opKinds // how many there are
 )
 
-// opRule is what holds for the operations of a kind. The rules generate the table in docs/reference/smb.md.
+// opRule is what holds for the operations of a kind. The code has no other place for it; the rules generate the table in
+// docs/reference/smb.md, too.
 type opRule struct {
 	methods string // that are such operations, or parts of them
 	repeat  repetition
 	links   linkPolicy
-	changes string // on the server
-	undone  string // what is undone when the context ends and the server carries the request out nevertheless
+	changes changes
+	undone  undoing
+	order   ordering
 }
+
+// repetition says what is done about an operation whose connection was lost.
+type repetition uint8
+
+const (
+	repeated repetition = iota // it is run again, up to maxRepeats times: to run it twice is the same as once
+	sentOnce                   // it fails with ErrConnLost: the server may have carried it out
+)
+
+// linkPolicy says what is done about a link in a name that the server leaves to the client.
+type linkPolicy uint8
+
+const (
+	followed    linkPolicy = iota // to its target, which may be on another server
+	notFollowed                   // the operation fails with the server's refusal
+	openFile                      // there is no name: the file is open
+)
+
+// changes is a set of what the requests of an operation change on the server.
+type changes uint8
+
+const (
+	opensFiles        changes = 1 << iota // while one is open, it cannot be replaced
+	changesContent                        // of a file: what was read ahead of it is outdated
+	changesAttributes                     // of a file, and what else belongs to it
+	changesNames
+	changesLocks
+)
+
+func (c changes) has(x changes) bool { return c&x != 0 }
+
+// hasEffect reports whether later operations on the file wait for the answers to such requests whose callers have returned.
+func (c changes) hasEffect() bool { return c.has(opensFiles) || c.outlastsSession() }
+
+// outlastsSession reports whether the change remains when the session ends.
+func (c changes) outlastsSession() bool {
+	return c.has(changesContent | changesAttributes | changesNames)
+}
+
+func (c changes) String() string {
+	var words []string
+	for i, word := range []string{"", "content", "attributes", "names", "locks"} {
+		if c.has(1<<i) && word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// undoing says what is undone if the context of an operation ends and the server carries it out nevertheless.
+type undoing uint8
+
+const (
+	notUndone   undoing = iota
+	undoOpen            // the file is closed
+	undoCreate          // the file is closed and removed
+	undoLocking         // the range is unlocked
+)
+
+func (u undoing) String() string {
+	return [...]string{"", "the file is closed", "the file is closed and removed", "the range is unlocked"}[u]
+}
+
+// ordering says whether an operation waits until the server has answered the requests on its file whose callers have returned and that
+// have an effect.
+type ordering uint8
+
+const (
+	ordered ordering = iota
+	unordered
+)
 
 // rule returns the rule of a kind.
 func (k opKind) rule() opRule {
 	switch k {
 	case opDescribe:
-		return opRule{methods: "`Stat`, `Lstat`, `Readlink`, `Statfs`, `Snapshots`, `Streams`, `ExtendedAttributes`, `SecurityDescriptor`, `Shares`"}
+		return opRule{methods: "`Stat`, `Lstat`, `Readlink`, `Statfs`, `Snapshots`, `Streams`, `ExtendedAttributes`, `SecurityDescriptor`"}
 	case opList:
-		return opRule{methods: "`ReadDir`, `Entries`, `WalkDir`, `Glob`; a listing continues where it was and returns no entry twice", undone: "the directory is closed"}
+		return opRule{methods: "`ReadDir`, `Entries`, `WalkDir`, `Glob`, `Shares`; a listing continues where it was and returns no entry twice",
+			changes: opensFiles, undone: undoOpen}
 	case opReadFile:
 		return opRule{methods: "`ReadFile`, `ReadFileInfo`"}
 	case opOpen:
-		return opRule{methods: "`Open`, `Create`, `OpenFile`, `OpenStream`, `Watch`", changes: "creates or empties a file, by its flags", undone: "the file is closed"}
-	case opOpenNew:
-		return opRule{methods: "opening with `os.O_EXCL`, `WriteNewFile`, `ReplaceFile`", repeat: sentOnce, changes: "creates a file",
-			undone: "the file is closed; but for `os.O_EXCL` it is removed"}
+		return opRule{methods: "`Open`, `OpenFile`, `OpenStream`, `Watch`", changes: opensFiles, undone: undoOpen}
+	case opCreate:
+		return opRule{methods: "`Create`, and opening with `os.O_CREATE` or `os.O_TRUNC`",
+			changes: opensFiles | changesContent | changesNames, undone: undoOpen}
+	case opCreateNew:
+		return opRule{methods: "opening with `os.O_EXCL`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
+	case opReopen: // the operation that needs the file is in order
+		return opRule{methods: "opening a file again on another connection", links: openFile, changes: opensFiles, undone: undoOpen, order: unordered}
 	case opWriteFile:
-		return opRule{methods: "`WriteFile`: the same bytes to the same place", changes: "creates a file; its content"}
+		return opRule{methods: "`WriteFile`: the same bytes to the same place", changes: changesContent | changesNames}
+	case opNewFile:
+		return opRule{methods: "`WriteNewFile`, `ReplaceFile`", repeat: sentOnce, changes: changesContent | changesNames, undone: undoCreate}
+	case opRemoveUnfinished: // if the requests that were given up are carried out later, they find no file
+		return opRule{methods: "removing a file that could not be finished", repeat: sentOnce, changes: changesNames, order: unordered}
+	case opTruncate:
+		return opRule{methods: "`Truncate`", changes: changesContent}
 	case opSet:
-		return opRule{methods: "`Truncate`, `Chtimes`, `Chmod`, `SetExtendedAttribute`, `SetSecurityDescriptor`", changes: "what they name"}
+		return opRule{methods: "`Chtimes`, `Chmod`, `SetExtendedAttribute`, `SetSecurityDescriptor`", changes: changesAttributes}
 	case opMkdir:
-		return opRule{methods: "`Mkdir`, `MkdirAll`", repeat: sentOnce, changes: "creates a directory"}
+		return opRule{methods: "`Mkdir`, `MkdirAll`", repeat: sentOnce, changes: changesNames}
 	case opRename:
 		return opRule{methods: "`Rename`, `RenameNoReplace`, `Link`; of `ReplaceFile` the last step, which is repeated if the server has not done it",
-			repeat: sentOnce, changes: "names"}
+			repeat: sentOnce, changes: changesNames}
 	case opSymlink:
-		return opRule{methods: "`Symlink`", repeat: sentOnce, changes: "creates a link", undone: "the link is removed"}
+		return opRule{methods: "`Symlink`", repeat: sentOnce, changes: changesNames, undone: undoCreate}
 	case opRemove:
-		return opRule{methods: "`Remove`, `RemoveStream`", repeat: sentOnce, changes: "removes a file"}
+		return opRule{methods: "`Remove`, `RemoveStream`", repeat: sentOnce, changes: changesNames}
 	case opRemoveTree:
-		return opRule{methods: "`RemoveAll`, `RemoveAllFunc`", repeat: sentOnce, links: notFollowed, changes: "removes files"}
-	case opLookInTree:
-		return opRule{methods: "their listings, and what makes a file writable for them", links: notFollowed, changes: "attributes", undone: "the directory is closed"}
+		return opRule{methods: "`RemoveAll`, `RemoveAllFunc`", repeat: sentOnce, links: notFollowed, changes: changesNames}
+	case opListTree:
+		return opRule{methods: "their listings", links: notFollowed, changes: opensFiles, undone: undoOpen}
+	case opSetTree:
+		return opRule{methods: "what makes a file writable for them", links: notFollowed, changes: changesAttributes}
 	case opRead:
 		return opRule{methods: "`Read`, `ReadAt`, `ReadBuffer`, `WriteTo`, `WriteRangesTo`", links: openFile}
 	case opWrite:
-		return opRule{methods: "`Write`, `WriteAt`, `ReadFrom`, `ReadRangesFrom`: the same bytes to the same place", links: openFile, changes: "content"}
+		return opRule{methods: "`Write`, `WriteAt`, `ReadFrom`, `ReadRangesFrom`: the same bytes to the same place", links: openFile, changes: changesContent}
 	case opAppend:
-		return opRule{methods: "`Write` and `ReadFrom` of a file opened with `os.O_APPEND`", repeat: sentOnce, links: openFile, changes: "content"}
+		return opRule{methods: "`Write` and `ReadFrom` of a file opened with `os.O_APPEND`", repeat: sentOnce, links: openFile, changes: changesContent}
+	case opDescribeFile: // also while the server stalls: nothing that it returns can be undone
+		return opRule{methods: "`File.Stat`", links: openFile, order: unordered}
 	case opQueryFile:
-		return opRule{methods: "`File.Stat`, `Seek`, `Sync`, `ID`, `AllocatedRanges`, `File.ReadDir`, `Readdir`, `Readdirnames`", links: openFile}
+		return opRule{methods: "`Seek`, `Sync`, `ID`, `AllocatedRanges`, `File.ReadDir`, `Readdir`, `Readdirnames`", links: openFile}
+	case opTruncateFile:
+		return opRule{methods: "`File.Truncate`, `PunchHole`", links: openFile, changes: changesContent}
 	case opSetFile:
-		return opRule{methods: "`File.Truncate`, `File.Chtimes`, `File.Chmod`, `SetSparse`, `PunchHole`", links: openFile, changes: "what they name"}
+		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetSparse`", links: openFile, changes: changesAttributes}
 	case opCopy:
-		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: openFile, changes: "content"}
+		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: openFile, changes: changesContent}
 	case opLock:
-		return opRule{methods: "`Lock`, `TryLock`, `Unlock`", repeat: sentOnce, links: openFile, changes: "locks", undone: "the range is unlocked"}
+		return opRule{methods: "`Lock`, `TryLock`", repeat: sentOnce, links: openFile, changes: changesLocks, undone: undoLocking}
+	case opUnlock:
+		return opRule{methods: "`Unlock`", repeat: sentOnce, links: openFile, changes: changesLocks}
 	case opWatch:
 		return opRule{methods: "`Watcher.Next`", repeat: sentOnce, links: openFile}
 	case opClose:
-		return opRule{methods: "`File.Close`, of a file that has a durable handle", links: openFile, changes: "closes the file"}
+		return opRule{methods: "`File.Close`, of a file that has a durable handle", links: openFile}
 	case opUnmount:
-		return opRule{methods: "`Unmount`, which has nothing left to do on a lost connection", repeat: sentOnce, links: openFile, changes: "closes all files"}
+		return opRule{methods: "`Unmount`, which has nothing left to do on a lost connection", repeat: sentOnce, links: openFile}
 	}
 	return opRule{repeat: sentOnce}
 }

@@ -33,12 +33,32 @@ func TestOperationTable(t *testing.T) {
 
 func operationTable() string {
 	var b strings.Builder
-	b.WriteString("| operation | after a loss | links and referrals | changes | undone if the context ends |\n|---|---|---|---|---|\n")
+	b.WriteString("| operation | after a loss | links and referrals | changes | undone if the context ends | waits for changes that were given up |\n|---|---|---|---|---|---|\n")
 	for k := range opKinds {
 		r := k.rule()
 		repeat := [...]string{repeated: "repeated", sentOnce: "**not repeated**"}[r.repeat]
 		links := [...]string{followed: "followed", notFollowed: "not followed", openFile: ""}[r.links]
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.methods, repeat, links, r.changes, r.undone)
+		order := [...]string{ordered: "", unordered: "no"}[r.order]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.methods, repeat, links, r.changes, r.undone, order)
 	}
 	return strings.ReplaceAll(b.String(), "|  ", "| ")
+}
+
+// TestOperationRules holds that the columns of the table agree with each other.
+func TestOperationRules(t *testing.T) {
+	for k := range opKinds {
+		r := k.rule()
+		if r.methods == "" {
+			t.Errorf("kind %d has no row", k)
+		}
+		if opens := r.changes.has(opensFiles); opens != (r.undone == undoOpen) {
+			t.Errorf("%s: a file that stays open must be closed when its caller has gone, and no other", r.methods)
+		}
+		if r.undone == undoCreate && !(r.changes.has(changesNames) && r.repeat == sentOnce) {
+			t.Errorf("%s: only a file that the operation itself has created may be removed", r.methods)
+		}
+		if locks := r.changes.has(changesLocks); locks && r.repeat != sentOnce {
+			t.Errorf("%s: a lock may not be repeated", r.methods)
+		}
+	}
 }

@@ -68,7 +68,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	defer ipc.Unmount()
 	var list []ShareInfo
 	var leftOut *leftOutError
-	err = ipc.run(operation{kind: opDescribe, name: "srvsvc", do: func(ctx context.Context, t view, remote string) error {
+	err = ipc.run(operation{kind: opList, name: "srvsvc", do: func(ctx context.Context, t view, remote string) error {
 		h, err := ipc.open(ctx, t, "srvsvc", remote, &proto.CreateRequest{
 			Access: proto.AccessReadData | proto.AccessWriteData | proto.AccessAppendData | proto.AccessReadAttributes |
 				proto.AccessReadControl | proto.AccessSynchronize,

@@ -150,7 +150,7 @@ func (r *removal) remove(remote string) error {
 	if !hasStatus(err, proto.StatusCannotDelete) {
 		return err
 	}
-	if r.in.run(operation{kind: opLookInTree, name: remote, do: makeWritable}) == nil {
+	if r.in.run(operation{kind: opSetTree, name: remote, do: makeWritable}) == nil {
 		err = r.in.run(remove)
 	}
 	return err
@@ -227,7 +227,7 @@ func (r *removal) list(d *directory) (names []removable, err error) {
 	ctx, cancel := r.s.m.s.bounded(r.s.ctx)
 	defer cancel()
 	var l *listing
-	err = r.in.runIn(ctx, operation{kind: opLookInTree, name: d.remote, do: func(ctx context.Context, t view, remote string) error {
+	err = r.in.runIn(ctx, operation{kind: opListTree, name: d.remote, do: func(ctx context.Context, t view, remote string) error {
 		create := listRequest(remote)
 		create.Options |= proto.OptionOpenReparsePoint
 		l, err = r.in.openListingOn(ctx, t, d.path, create, proto.FileIDBothDirectoryInformation)
@@ -292,7 +292,7 @@ const maxBeside = 4096
 func (r *removal) above(ctx context.Context, root *directory) (ids, error) {
 	dir, base := split(root.remote)
 	var l *listing
-	err := r.in.runIn(ctx, operation{kind: opLookInTree, name: dir, do: func(ctx context.Context, t view, remote string) (err error) {
+	err := r.in.runIn(ctx, operation{kind: opListTree, name: dir, do: func(ctx context.Context, t view, remote string) (err error) {
 		l, err = r.in.openListingOn(ctx, t, dir, listRequest(remote), proto.FileIDBothDirectoryInformation)
 		return err
 	}})

@@ -183,19 +183,6 @@ func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
 // lose without progress in between. Opening the file again on each new connection is a part of the operation.
 const maxRepeats = 4
 
-// again runs op, and again when op lost its connection. op must be safe to run twice.
-func (s *Session) again(ctx context.Context, op func() error) error { return s.againAfter(ctx, 0, op) }
-
-// againAfter is again for an operation that has lost as many connections before.
-func (s *Session) againAfter(ctx context.Context, losses int, op func() error) error {
-	for n := losses; ; n++ {
-		err := op()
-		if n >= maxRepeats || !s.repeatable(err) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
 // repeatable reports whether err is the loss of a connection that another may replace, or the refusal of a
 // request because the session had expired.
 func (s *Session) repeatable(err error) bool {

@@ -15,8 +15,6 @@ type Share struct {
 	m   *mount
 	ctx context.Context
 	at  proto.Filetime // the time of the snapshot; zero: the current version
-
-	order ordering // of its operations
 }
 
 // WithContext returns the same mount with another context for its operations.
@@ -24,7 +22,7 @@ func (s *Share) WithContext(ctx context.Context) *Share {
 	if ctx == nil {
 		panic("smb: nil context")
 	}
-	return &Share{m: s.m, ctx: ctx, at: s.at, order: s.order}
+	return &Share{m: s.m, ctx: ctx, at: s.at}
 }
 
 // Name is the share's name.

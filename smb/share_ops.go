@@ -56,10 +56,14 @@ func (s *Share) Remove(name string) error {
 	return pathError("remove", name, s.remove(name))
 }
 
-func (s *Share) remove(name string) error {
-	err := s.delete(name)
-	if hasStatus(err, proto.StatusCannotDelete) && s.run(operation{kind: opSet, name: name, do: makeWritable}) == nil {
-		err = s.delete(name)
+func (s *Share) remove(name string) error { return s.removeBy(opRemove, opSet, name) }
+
+// removeBy removes a file by an operation of the first kind and, if it is read-only, one of the second.
+func (s *Share) removeBy(kind, set opKind, name string) error {
+	remove := operation{kind: kind, name: name, do: deleteFile}
+	err := s.run(remove)
+	if hasStatus(err, proto.StatusCannotDelete) && s.run(operation{kind: set, name: name, do: makeWritable}) == nil {
+		err = s.run(remove)
 	}
 	return err
 }
@@ -75,10 +79,6 @@ func makeWritable(ctx context.Context, t view, remote string) error {
 func modeBits(attrs proto.Attributes) []byte {
 	b := proto.BasicInfo{Attributes: attrs}
 	return b.Append(nil)
-}
-
-func (s *Share) delete(name string) error {
-	return s.run(operation{kind: opRemove, name: name, do: deleteFile})
 }
 
 func deleteFile(ctx context.Context, t view, remote string) error {
@@ -184,6 +184,7 @@ func (s *Share) locate(ctx context.Context, start, on view, remote string) (stri
 	var there view
 	err := s.follow(ctx, start, dir, func(ctx context.Context, t view, dir string) error {
 		there, remote = t, join(dir, base)
+		t.kind = opDescribe
 		return t.chain(ctx, statRequest(dir), nil)
 	})
 	if err == nil && there.tree != on.tree {
@@ -193,8 +194,8 @@ func (s *Share) locate(ctx context.Context, start, on view, remote string) (stri
 }
 
 // modify sets one structure of the named file, following links. It is safe to repeat.
-func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
-	return s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
+func (s *Share) modify(kind opKind, name string, class proto.InfoClass, body []byte) error {
+	return s.run(operation{kind: kind, name: name, do: func(ctx context.Context, t view, remote string) error {
 		return t.setInfo(ctx, remote, class, body)
 	}})
 }
@@ -206,7 +207,6 @@ func (t view) setInfo(ctx context.Context, remote string, class proto.InfoClass,
 	if class == proto.ClassEndOfFile {
 		req.Access |= proto.AccessWriteData
 	}
-	defer t.m.s.streams.changed(t.m, remote)
 	return t.chain(ctx, req, nil, setStep(class, body))
 }
 
@@ -215,7 +215,7 @@ func (s *Share) Truncate(name string, size int64) error {
 	if size < 0 {
 		return pathError("truncate", name, errNegative)
 	}
-	return pathError("truncate", name, s.modify(name, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size))))
+	return pathError("truncate", name, s.modify(opTruncate, name, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size))))
 }
 
 // Chtimes sets the times of the last access and last write of the named file, in steps of 100 ns. A zero time
@@ -225,14 +225,14 @@ func (s *Share) Chtimes(name string, atime, mtime time.Time) error {
 	if !storable(atime) || !storable(mtime) {
 		return pathError("chtimes", name, errTooEarly)
 	}
-	return pathError("chtimes", name, s.modify(name, proto.ClassBasic, timesInfo(atime, mtime)))
+	return pathError("chtimes", name, s.modify(opSet, name, proto.ClassBasic, timesInfo(atime, mtime)))
 }
 
 // Chmod sets or clears the read-only attribute by the owner's write bit of mode; the other bits are ignored.
 func (s *Share) Chmod(name string, mode fs.FileMode) error {
 	fi, err := s.stat(name, 0)
 	if err == nil {
-		err = s.modify(name, proto.ClassBasic, modeInfo(fi, mode))
+		err = s.modify(opSet, name, proto.ClassBasic, modeInfo(fi, mode))
 	}
 	return pathError("chmod", name, err)
 }

@@ -11,11 +11,11 @@ import (
 type Range struct{ Offset, Length int64 }
 
 // ioctl sends a control code for the open file, and passes its output to use, which must not keep it, with the
-// status: success, or one of also. It is safe to repeat.
-func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int, use func(output []byte, status proto.Status) error, also ...proto.Status) error {
-	return h.again(ctx, func(t *tree, id proto.FileID) error {
+// status: success, or one of also.
+func (h *handle) ioctl(ctx context.Context, kind opKind, code uint32, input []byte, room int, use func(output []byte, status proto.Status) error, also ...proto.Status) error {
+	return h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandIoctl)
-		cl.Expect, cl.Effect = room, &h.change
+		cl.Expect, cl.Effect = room, h.effect(kind)
 		req := proto.IoctlRequest{Code: code, FileID: id, Input: input, Output: uint32(room)}
 		if err := t.RoundTrip(ctx, cl, &req, also...); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (f *File) SetSparse() error {
 }
 
 func (h *handle) setSparse(ctx context.Context) error {
-	err := h.ioctl(ctx, proto.FsctlSetSparse, []byte{1}, 0, nil)
+	err := h.ioctl(ctx, opSetFile, proto.FsctlSetSparse, []byte{1}, 0, nil)
 	if err == nil {
 		h.sparse.Store(true)
 	}
@@ -63,7 +63,7 @@ func (f *File) PunchHole(off, n int64) error {
 }
 
 // startZero sends the request to make a range of the file id read as zeros.
-func (t *tree) startZero(ctx context.Context, id proto.FileID, r Range, change *effect, policy conn.CreditPolicy) (*conn.Call, error) {
+func (t *tree) startZero(ctx context.Context, id proto.FileID, r Range, change conn.Effect, policy conn.CreditPolicy) (*conn.Call, error) {
 	cl := t.Call(proto.CommandIoctl)
 	cl.Effect = change
 	req := proto.IoctlRequest{
@@ -133,7 +133,7 @@ func (h *handle) allocated(ctx context.Context, off, n int64) (list []Range, err
 // allocatedOnce is one request. more is whether the server has more ranges between off and off+n than it sent.
 func (h *handle) allocatedOnce(ctx context.Context, off, n int64) (list []proto.Range, more bool, err error) {
 	input := proto.AppendRange(nil, proto.Range{Offset: uint64(off), Length: uint64(n)})
-	err = h.ioctl(ctx, proto.FsctlQueryAllocatedRanges, input, min(rangesRoom, h.maxTransact()), func(output []byte, status proto.Status) (err error) {
+	err = h.ioctl(ctx, opQueryFile, proto.FsctlQueryAllocatedRanges, input, min(rangesRoom, h.maxTransact()), func(output []byte, status proto.Status) (err error) {
 		more = status == proto.StatusBufferOverflow
 		list, err = proto.DecodeRanges(output)
 		if err == nil && more && (len(list) == 0 || int64(list[len(list)-1].End()) <= off) {

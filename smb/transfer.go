@@ -62,7 +62,7 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 			}
 			continue
 		}
-		if err = t.move(ctx, id, s, &h.change, policy); err == nil || !h.repeats(ctx, s, err) {
+		if err = t.move(ctx, id, s, h.effect(s.dir.kind()), policy); err == nil || !h.repeats(ctx, s, err) {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (h *handle) lostAgain(ctx context.Context, s *segment, err error) bool {
 
 // move sends one request for the remaining part of s, whose effect is change. A read without a slice gets memory here: a buffer to
 // receive into or, when replies are encrypted, later the buffer in which the reply was decrypted.
-func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change *effect, policy conn.CreditPolicy) (err error) {
+func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change conn.Effect, policy conn.CreditPolicy) (err error) {
 	off, left := s.off+int64(s.done), s.n-s.done
 	switch s.dir {
 	case writing, appending:

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
-	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // tree is a mount's share connected on one connection.
@@ -18,10 +17,3 @@ type tree struct {
 
 // room is how many bytes a reply may have of which up to n are wanted. Some servers allow less than 64 KiB.
 func (t *tree) room(n uint32) uint32 { return min(n, uint32(t.Conn().Terms().MaxTransact)) }
-
-// view is a tree as one operation uses it.
-type view struct {
-	*tree
-	at    proto.Filetime // of the snapshot in which files are opened; zero: the current version
-	order ordering
-}

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
-	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // unanswered are the requests of a session that change or open files, whose callers have returned because their contexts had ended, and
@@ -82,17 +81,6 @@ func (u *unanswered) wait(ctx context.Context, m *mount, remote string) error {
 	}
 }
 
-// ordering says whether an operation waits for the requests on its file that are unanswered.
-type ordering uint8
-
-const (
-	ordered ordering = iota
-	// unordered are File.Stat, which describes the file also while the server stalls, the reopening of a file, and the removal of a file
-	// that could not be finished: it is sent whether or not the server answers the requests that were given up, and if they are carried
-	// out later, they find no file.
-	unordered
-)
-
 // effect is what a request does to a file of a share.
 type effect struct {
 	m      *mount
@@ -117,29 +105,26 @@ func (e *effect) Answered() {
 	}
 }
 
-// changeOf is what the requests of a chain change, nil for nothing.
-func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Effect {
-	changes := create.Disposition != proto.DispositionOpen
-	for i := range steps {
-		changes = changes || steps[i].cmd == proto.CommandWrite || steps[i].cmd == proto.CommandSetInfo
-	}
-	if !changes {
+// effectOn is the effect of the operation's requests on the named file, which some of them rename to target unless that is "". nil: none.
+func (v view) effectOn(remote, target string) conn.Effect {
+	c := v.kind.rule().changes
+	if !c.hasEffect() {
 		return nil
 	}
-	return &effect{t.m, create.Name, renamedTo(steps), true}
+	return &effect{v.m, remote, target, c.outlastsSession()}
 }
 
-// renamedTo is the new name that one of the steps gives to the file; "" for none.
-func renamedTo(steps []step) (target string) {
-	for i := range steps {
-		target = max(target, steps[i].target) // one step at most has one
+// effect is the effect of requests on the open file, of operations of a kind. nil: none.
+func (h *handle) effect(kind opKind) conn.Effect {
+	if !kind.rule().changes.hasEffect() {
+		return nil
 	}
-	return target
+	return &h.change
 }
 
 // awaitUnanswered waits for the requests that were given up and have an effect on the named file.
 func (v view) awaitUnanswered(ctx context.Context, remote string) error {
-	if v.order == unordered {
+	if v.kind.rule().order == unordered {
 		return nil
 	}
 	return v.m.s.unanswered.wait(ctx, v.m, remote)

@@ -139,10 +139,16 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 			drop(cl)
 		}
 	}
-	t, id, _, err := w.f.h.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var events []Event
+	err := w.f.h.run(ctx, opWatch, func(t *tree, id proto.FileID) (err error) {
+		events, err = w.ask(ctx, t, id)
+		return err
+	})
+	return events, err
+}
+
+// ask requests the changes of the directory, which is open as id.
+func (w *Watcher) ask(ctx context.Context, t *tree, id proto.FileID) ([]Event, error) {
 	cl := t.Call(proto.CommandChangeNotify)
 	req := w.req
 	req.FileID, req.Output = id, t.room(notifyRoom)
@@ -158,12 +164,8 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 		return nil, ErrMissed
 	}
 	w.begun, w.on = true, t
-	err = t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup)
-	if hasStatus(err, proto.StatusNetworkNameDeleted) {
-		return w.next(ctx) // on another tree
-	}
-	if err != nil {
-		return nil, w.f.h.closedByServer(err)
+	if err := t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
+		return nil, err
 	}
 	return w.events(t, cl)
 }

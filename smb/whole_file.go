@@ -193,10 +193,9 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
-			defer t.m.s.streams.changed(t.m, remote)
 			create := openRequest(remote, flags, perm)
 			t.emptyByCreate(create, flags)
-			had, err := t.writeSmall(ctx, create, nil, data)
+			had, err := t.writeSmall(ctx, create, data)
 			if err == nil && had > uint64(len(data)) {
 				err = t.setInfo(ctx, remote, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data))))
 			}
@@ -231,8 +230,8 @@ func (f *File) closeWritten(err error) error {
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
-// cannot write, or not all. undo is that of chain. had is how many bytes the file had before.
-func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) (had uint64, err error) {
+// cannot write, or not all. had is how many bytes the file had before.
+func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, further ...step) (had uint64, err error) {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
 		steps = append(steps, step{
@@ -243,7 +242,7 @@ func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, undo 
 		})
 	}
 	steps = append(steps, further...)
-	err = t.run(ctx, chain{create: create, steps: steps, undo: undo, use: func(calls []*conn.Call) error {
+	err = t.send(ctx, chain{create: create, steps: steps, use: func(calls []*conn.Call) error {
 		opened, err := proto.DecodeCreateResponse(calls[0].Message())
 		if err != nil {
 			return t.Malformed(err)
@@ -343,7 +342,5 @@ func (s *Share) removeUnfinished(name string) {
 	// If the end of the context ended the wait, the request would be cancelled or not sent at all, and the file would stay.
 	ctx, cancel := s.m.s.closing(context.WithoutCancel(s.ctx))
 	defer cancel()
-	in := s.WithContext(ctx)
-	in.order = unordered
-	in.remove(name)
+	s.WithContext(ctx).removeBy(opRemoveUnfinished, opRemoveUnfinished, name)
 }
