@@ -59,7 +59,15 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: %d %q", shell, status, errs)
 		}
 	}
-	if _, out, _ := runTarn(t, "__complete", "smb", "get", "--ver"); !strings.Contains(out, "--verify") {
-		t.Errorf("%q", out)
+	for _, c := range []struct {
+		line string
+		want string
+	}{
+		{"", "migrate\t"}, {"be", "bench\t"}, {"bench h", "http\n"}, {"smb m", "mkdir\t"}, {"smb get --ver", "--verify\t"}, {"top --sort ", "rate\n"}, {"completion ", "fish\t"},
+	} {
+		args := append([]string{"__complete"}, strings.Split(c.line, " ")...)
+		if _, out, _ := runTarn(t, args...); !strings.Contains(out, c.want) {
+			t.Errorf("tarn %s<TAB>: no %q in %q", c.line, c.want, out)
+		}
 	}
 }

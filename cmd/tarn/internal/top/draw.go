@@ -3,7 +3,8 @@ package top
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
@@ -16,7 +17,7 @@ type view struct {
 	before, now *debug.Snapshot
 	width       int // columns; 0: 80
 	order       order
-	colour      bool
+	styles      styles
 	trouble     string               // why there is no newer snapshot
 	history     map[string][]float64 // gets a second, by pool, oldest first
 }
@@ -60,16 +61,25 @@ func (v *view) rate(name string, counter func(debug.Pool) uint64) (float64, bool
 	return float64(counter(now)-counter(old)) / seconds, true
 }
 
-// draw makes the text of v, without escapes unless it has colour.
-func draw(v view) string {
+// narrowest is the number of columns for which a narrower terminal is drawn, too; it shows the beginnings of the lines.
+const narrowest = 20
+
+// columns is how many columns there are.
+func (v *view) columns() int {
 	if v.width == 0 {
-		v.width = 80
+		return 80
 	}
+	return v.width
+}
+
+// draw makes the text of v.
+func draw(v view) string {
+	v.width = v.columns()
 	var b strings.Builder
 	title := fmt.Sprintf("tarn top  %s  %s", fetch.Clean(v.now.Program), fetch.Clean(v.now.Go))
 	clock := v.now.Time.Format("15:04:05")
 	title = cut(title, v.width-len(clock)-1)
-	fmt.Fprintf(&b, "%s%*s\n", v.bold(title), v.width-utf8.RuneCountInString(title), clock)
+	fmt.Fprintf(&b, "%s%*s\n", v.styles.title.Render(title), v.width-lipgloss.Width(title), clock)
 	for _, p := range v.now.Pools {
 		b.WriteString("\n")
 		v.pool(&b, p)
@@ -87,7 +97,7 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 		unseen = about + unseen
 	}
 	name := cut(fetch.Clean(p.Name), v.width)
-	v.wrap(b, v.bold(name), utf8.RuneCountInString(name), "in use "+size1(p.InUse), "in "+plot.Counted(float64(p.Buffers), "buffer")+",",
+	v.wrap(b, v.styles.title.Render(name), lipgloss.Width(name), "in use "+size1(p.InUse), "in "+plot.Counted(float64(p.Buffers), "buffer")+",",
 		unseen+" of it unseen;", "idle "+size1(p.Idle)+";", "peak "+size1(p.Peak))
 	fmt.Fprintf(b, "  %s\n", v.bar(p))
 	b.WriteString("  " + cut(v.traffic(p), v.width-2) + "\n")
@@ -99,7 +109,7 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 		b.WriteString(cut(text, v.width) + "\n")
 	}
 	for _, t := range troubles(p) {
-		fmt.Fprintf(b, "  %s\n", v.red(cut(t, v.width-2)))
+		fmt.Fprintf(b, "  %s\n", v.styles.bad.Render(cut(t, v.width-2)))
 	}
 	for _, m := range p.Misuses[:min(len(p.Misuses), 3)] {
 		fmt.Fprintf(b, "    %s\n", cut(fetch.Clean(m.String()), v.width-4))
@@ -114,7 +124,7 @@ func (v *view) wrap(b *strings.Builder, title string, at int, phrases ...string)
 	b.WriteString(title)
 	for _, phrase := range phrases {
 		phrase = cut(phrase, v.width-2)
-		n := utf8.RuneCountInString(phrase)
+		n := lipgloss.Width(phrase)
 		if at+1+n > v.width {
 			b.WriteString("\n ")
 			at = 1
@@ -132,7 +142,7 @@ func (v *view) bar(p debug.Pool) string {
 	cells := func(n int64) int { return int(float64(n)/full*float64(width) + 0.5) }
 	seen, unseen, idle := cells(p.InUse-p.Pinned), cells(p.Pinned), cells(p.Idle)
 	rest := max(width-seen-unseen-idle, 0)
-	return v.cyan(strings.Repeat("█", seen)) + v.yellow(strings.Repeat("▓", unseen)) + strings.Repeat("░", idle) + strings.Repeat("·", rest)
+	return v.styles.seen.Render(strings.Repeat("█", seen)) + v.styles.unseen.Render(strings.Repeat("▓", unseen)) + strings.Repeat("░", idle) + strings.Repeat("·", rest)
 }
 
 // traffic is the line of rates, or of totals while there is nothing to compare with.
@@ -166,7 +176,7 @@ type column struct {
 	text  func(row) string
 }
 
-func (v *view) columns() []column {
+func (v *view) table() []column {
 	return []column{
 		{"class", 10, 0, func(r row) string {
 			if r.Size == 0 {
@@ -203,14 +213,14 @@ func (v *view) classes(b *strings.Builder, p debug.Pool) {
 	}
 	v.order.sort(rows)
 	head := ""
-	for _, c := range v.columns() {
+	for _, c := range v.table() {
 		if v.width >= c.least {
 			head += fmt.Sprintf("%*s", c.width, c.title)
 		}
 	}
-	b.WriteString(v.dim(head) + "\n")
+	b.WriteString(v.styles.dim.Render(head) + "\n")
 	for _, r := range rows {
-		for _, c := range v.columns() {
+		for _, c := range v.table() {
 			if v.width >= c.least {
 				fmt.Fprintf(b, "%*s", c.width, c.text(r))
 			}
@@ -233,7 +243,7 @@ func (v *view) holders(b *strings.Builder, p debug.Pool) {
 	if p.Outstanding == nil || len(p.Outstanding.Groups) == 0 {
 		return
 	}
-	b.WriteString(v.dim("  held by") + "\n")
+	b.WriteString(v.styles.dim.Render("  held by") + "\n")
 	sampled := ""
 	if p.Check == tarn.CheckSampled.String() {
 		sampled = about
@@ -241,9 +251,9 @@ func (v *view) holders(b *strings.Builder, p debug.Pool) {
 	for _, g := range p.Outstanding.Groups[:min(len(p.Outstanding.Groups), 3)] {
 		figures := fmt.Sprintf("%10s %6s  ", sampled+size1(g.Pinned), sampled+plot.Count(float64(g.Count)))
 		age := ", oldest " + g.OldestText()
-		room := v.width - utf8.RuneCountInString(figures+age)
+		room := v.width - lipgloss.Width(figures+age)
 		if room < 1 {
-			age, room = "", v.width-utf8.RuneCountInString(figures)
+			age, room = "", v.width-lipgloss.Width(figures)
 		}
 		b.WriteString(cut(figures+cutPlace(fetch.Clean(g.Title()), room)+age, v.width) + "\n")
 	}

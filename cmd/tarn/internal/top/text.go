@@ -2,7 +2,9 @@ package top
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tarn-go/tarn/internal/plot"
 )
@@ -27,38 +29,28 @@ func spark(values []float64) string {
 	return b.String()
 }
 
-// cut shortens s to width runes.
-func cut(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
-	}
-	return string(r[:max(width-1, 0)]) + "…"
-}
+// cut shortens s to so many columns.
+func cut(s string, width int) string { return ansi.Truncate(s, max(width, 0), "…") }
 
-// cutPlace shortens a function's name with its file and line to width runes. The line stays, as it is what one looks up.
+// cutPlace shortens a function's name with its file and line to so many columns. The line stays, as it is what one looks up.
 func cutPlace(place string, width int) string {
-	if n := strings.LastIndexByte(place, ' '); n >= 0 && utf8.RuneCountInString(place) > width {
-		if line := place[n:]; utf8.RuneCountInString(line)+1 < width {
-			return cut(place[:n], width-utf8.RuneCountInString(line)) + line
+	if n := strings.LastIndexByte(place, ' '); n >= 0 && lipgloss.Width(place) > width {
+		if line := place[n:]; lipgloss.Width(line)+1 < width {
+			return cut(place[:n], width-lipgloss.Width(line)) + line
 		}
 	}
-	r := []rune(place)
-	if len(r) <= width {
-		return place
+	if n := lipgloss.Width(place); n > width {
+		return ansi.TruncateLeft(place, n-max(width-1, 0), "…")
 	}
-	return "…" + string(r[len(r)-max(width-1, 0):])
+	return place
 }
 
-func (v *view) paint(code, s string) string {
-	if !v.colour || s == "" {
-		return s
-	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
-}
+// styles are the text's colours. The zero value has none, and writes no escape sequence.
+type styles struct{ title, dim, bad, unseen, seen lipgloss.Style }
 
-func (v *view) bold(s string) string   { return v.paint("1", s) }
-func (v *view) dim(s string) string    { return v.paint("2", s) }
-func (v *view) red(s string) string    { return v.paint("31", s) }
-func (v *view) yellow(s string) string { return v.paint("33", s) }
-func (v *view) cyan(s string) string   { return v.paint("36", s) }
+// colours are those of a terminal. Package bubbletea leaves out what the terminal does not have, and all of them with NO_COLOR.
+func colours() styles {
+	colour := func(c lipgloss.Style, n string) lipgloss.Style { return c.Foreground(lipgloss.Color(n)) }
+	plain := lipgloss.NewStyle()
+	return styles{title: plain.Bold(true), dim: plain.Faint(true), bad: colour(plain, "1"), unseen: colour(plain, "3"), seen: colour(plain, "6")}
+}

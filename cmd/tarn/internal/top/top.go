@@ -50,6 +50,7 @@ interrupt ends it. Elsewhere it prints one plain block of text after another.`),
 	c.Flags().DurationVar(&o.every, "every", time.Second, "how often to look, at least 500ms")
 	c.Flags().StringVar(&o.pool, "pool", "", "show the pool of that name alone")
 	c.Flags().TextVar(&o.order, "sort", bySize, "order of the classes: size, rate or held")
+	c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"size", "rate", "held"}, cobra.ShellCompDirectiveNoFileComp))
 	o.header.Flags(c.Flags())
 	return c
 }

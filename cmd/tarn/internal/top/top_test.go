@@ -7,11 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
@@ -128,13 +128,6 @@ func TestDraw(t *testing.T) {
 	if !strings.Contains(text, "500 gets/s, 98% hits, 10 allocated/s") || !strings.Contains(text, "█") || !strings.Contains(text, "3 leaked") {
 		t.Errorf("got\n%s", text)
 	}
-	v.colour, v.trouble = true, "gone\x1b[2J"
-	var position scroll
-	painted := position.screen(draw(v), 6)
-	painted += v.lastLine(&position, 6)
-	if strings.Count(painted, "\n") >= 6 || !strings.Contains(painted, "gone") || strings.Contains(painted, "\x1b[2J") || !strings.HasPrefix(painted, home) {
-		t.Errorf("got %q", painted)
-	}
 }
 
 // Figures that are estimated from samples have a mark, exact ones none.
@@ -178,7 +171,7 @@ func TestNarrow(t *testing.T) {
 	s.Program = strings.Repeat("program ", 20)
 	for _, width := range []int{20, 30, 40, 46, 54, 60, 80, 120} {
 		for line := range strings.Lines(draw(view{now: s, width: width})) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+			if n := lipgloss.Width(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("at %d columns a line has %d: %s", width, n, line)
 			}
 		}
@@ -195,77 +188,6 @@ func TestHolderOfALongName(t *testing.T) {
 		pool := debug.Pool{Name: "p", Outstanding: &debug.Outstanding{Groups: []debug.Group{{Count: 1, Pinned: 4096, Oldest: 90, Place: place}}}}
 		if text := draw(view{now: &debug.Snapshot{Pools: []debug.Pool{pool}}, width: 60}); !strings.Contains(text, want) {
 			t.Errorf("got\n%s", text)
-		}
-	}
-}
-
-// A read may have several presses of a key that is held down, and sequences of keys without an action.
-func TestSplit(t *testing.T) {
-	for sent, want := range map[string][]key{
-		"jjk":                 {keyDown, keyDown, keyUp},
-		"\x1b[B\x1b[B\x1bOAq": {keyDown, keyDown, keyUp, keyQuit},
-		"\x1b[1;5Aj":          {keyNone, keyDown},
-		"\x1b[6~ ":            {keyPageDown, keyPageDown},
-		"\x1bxj":              {keyNone, keyDown},
-		"\x1b":                {keyQuit},
-		"":                    nil,
-	} {
-		var got []key
-		for press, left := split(sent); press != ""; press, left = split(left) {
-			got = append(got, keyOf(press))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", sent, got, want)
-		}
-	}
-}
-
-// The presses of a held key wait in the terminal while the command draws. A read that is full may end within a sequence:
-// an arrow's first byte is not read as Escape, which quits.
-func TestKeysFillRead(t *testing.T) {
-	for _, arrow := range []string{"\x1b[B", "\x1bOB"} {
-		for first := range len(arrow) { // the sequence at the end of the read is cut at each of its bytes
-			got := read(t, strings.Repeat("j", first)+strings.Repeat(arrow, 100))
-			want := append(slices.Repeat([]key{keyDown}, first+100), keyQuit) // keyQuit: the end of the input
-			if !slices.Equal(got, want) {
-				t.Errorf("%q after %d bytes: %d presses, want %d: %v", arrow, first, len(got), len(want), got)
-			}
-		}
-	}
-}
-
-// A sequence that does not fit a read is no key, and reading goes on.
-func TestEndlessSequence(t *testing.T) {
-	got := read(t, "\x1b["+strings.Repeat("1", 1000)+"s")
-	if n := len(got); n < 2 || got[n-1] != keyQuit || got[n-2] != keySort || slices.Contains(got[:n-1], keyQuit) {
-		t.Errorf("%v", got)
-	}
-}
-
-// read returns the presses in what a terminal sent, and keyQuit for its end.
-func read(t *testing.T, sent string) (keys []key) {
-	pressed := make(chan key, len(sent)+1)
-	readKeys(t.Context(), strings.NewReader(sent), pressed)
-	close(pressed)
-	for k := range pressed {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
-func TestScroll(t *testing.T) {
-	text := "title\n1\n2\n3\n4\n5\n6\n7\n8\n"
-	var at scroll
-	at.screen(text, 5)
-	for _, c := range []struct {
-		press string
-		first string
-	}{
-		{"j", "2"}, {"\x1b[B", "3"}, {"k", "2"}, {"\x1b[6~", "5"}, {"G", "6"}, {"j", "6"}, {"g", "1"}, {"k", "1"}, {"x", "1"},
-	} {
-		at.move(keyOf(c.press), 5)
-		if got := at.screen(text, 5); !strings.HasPrefix(got, home+eol+"title\r\n"+eol+c.first+"\r\n") {
-			t.Errorf("after %q: %q", c.press, got)
 		}
 	}
 }
