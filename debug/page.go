@@ -196,15 +196,5 @@ func (g Group) OldestText() string {
 
 // AgePlot draws the shares of the age bands side by side.
 func (g Group) AgePlot() template.HTML {
-	out, x := `<svg viewBox="0 0 72 18" role="img" aria-label="ages">`, 0.0
-	for band, n := range g.Ages {
-		w := 72 * float64(n) / float64(max(g.Count, 1))
-		if n > 0 {
-			w = max(w, 2)
-			out += fmt.Sprintf(`<rect class="age%d" x="%.1f" width="%.1f" height="18"><title>%d %s</title></rect>`,
-				band, x, max(w-1, 1), n, [...]string{"younger than a second", "younger than a minute", "younger than ten minutes", "older"}[band])
-			x += w
-		}
-	}
-	return template.HTML(out + "</svg>")
+	return template.HTML(plot.Ages(g.Ages))
 }

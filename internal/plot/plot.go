@@ -1,6 +1,7 @@
-// Package plot draws the figures shared by the debug page and the tune report as SVG text: sizes with
-// a ladder through them, and the curve of waste against the number of classes. It is given numbers
-// only, so nothing in its output needs escaping; colours come from the page's style sheet by class.
+// Package plot draws the charts of the debug page and of the reports of `tarn tune` and `tarn bench`, and has the style sheet of all
+// three: as SVG sizes with a ladder through them, the curve of waste against the number of classes, and ages; as HTML bars and ratios.
+// What it is given besides numbers is escaped; colours come from the style sheet by class. The charts over time of the debug page are
+// not here: the browser draws them (debug/assets/charts.js), because it alone has the history, and draws them anew each second.
 package plot
 
 import (

@@ -157,7 +157,7 @@ var imports = map[string][]string{
 	".":                       {},
 	"adapt":                   {"."},
 	"cmd/tarn":                {},
-	"cmd/tarn/internal/bench": {".", "adapt", "h2http", "internal/child", "internal/cputime", "internal/freeport", "internal/rig", "internal/selfsigned", "rpc", "smb"},
+	"cmd/tarn/internal/bench": {".", "adapt", "h2http", "internal/child", "internal/cputime", "internal/freeport", "internal/plot", "internal/rig", "internal/selfsigned", "rpc", "smb"},
 	"cmd/tarn/internal/fetch": {"debug"},
 	"cmd/tarn/internal/smb":   {"smb", "smb/krb5"},
 	"cmd/tarn/internal/top":   {".", "debug", "internal/plot"},

@@ -118,7 +118,7 @@ func checkPage(t *testing.T, name string, rep *Report) {
 	if note := rep.Sections[0].Note; note != "" && !strings.Contains(page, template.HTMLEscapeString(note)) {
 		t.Errorf("the page lacks %q", note)
 	}
-	if len(rep.Sections[0].Cases) > 0 && !strings.Contains(page, `<i class="tarn" style="width:`) || !strings.Contains(page, "prefers-color-scheme: dark") {
+	if len(rep.Sections[0].Cases) > 0 && !strings.Contains(page, `<i class="ours" style="width:`) || !strings.Contains(page, "color-scheme:light dark") {
 		t.Error("the page has no plots, or no dark colour scheme")
 	}
 	for _, bad := range []string{"http://", "https://", "src=", "@import", "ZgotmplZ", "NaN"} {

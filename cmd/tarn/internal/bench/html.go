@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"html/template"
 	"io"
+
+	"github.com/tarn-go/tarn/internal/plot"
 )
 
 //go:embed report.tmpl
@@ -14,13 +16,14 @@ var reportTemplate string
 // page is the template's data.
 type page struct {
 	*Report
+	CSS  template.CSS
 	JSON template.JS // the report itself, for readers who want the figures
 }
 
 // writeHTML writes the report as one page that has no scripts and loads nothing.
 func (r *Report) writeHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"plots":   func(c Case) []plot { return c.plots() },
+		"charts":  func(c Case) []chart { return c.charts() },
 		"value":   func(c Case, r Row, m Metric) string { return m.Unit.format(r.Values[m.Key]) },
 		"summary": func(r *Report) summary { return r.summary() },
 		"ahead":   func(r Row) string { return r.aheadText() },
@@ -34,7 +37,7 @@ func (r *Report) writeHTML(w io.Writer) error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, page{r, template.JS(data)}); err != nil {
+	if err := t.Execute(&b, page{r, template.CSS(plot.Style() + plot.BarStyle()), template.JS(data)}); err != nil {
 		return err
 	}
 	_, err = b.WriteTo(w)

@@ -2,9 +2,11 @@ package bench
 
 import (
 	"fmt"
-	"math"
+	"html/template"
 	"slices"
 	"strings"
+
+	"github.com/tarn-go/tarn/internal/plot"
 )
 
 // comparison is one line of the summary: a case and a contestant of it.
@@ -80,43 +82,32 @@ func turnRatios(ours, theirs []float64, better Better) (low, high float64) {
 	return low, high
 }
 
-// summary is the chart of all comparisons on one logarithmic axis.
+// summary is all comparisons, and how many of them Tarn wins and loses.
 type summary struct {
 	Rows          []comparison
 	Ahead, Behind int
-	Ticks         []float64
-	least, most   float64
 }
 
 func (r *Report) summary() summary {
-	s := summary{Rows: r.comparisons(), least: 0.5, most: 2}
+	s := summary{Rows: r.comparisons()}
 	for _, c := range s.Rows {
-		s.least, s.most = min(s.least, c.Low), max(s.most, c.High)
 		if c.Behind() {
 			s.Behind++
 		} else {
 			s.Ahead++
 		}
 	}
-	ticks := []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100}
-	if s.most > 50*s.least { // more labels do not fit on a phone's screen
-		ticks = []float64{0.01, 0.1, 1, 10, 100, 1000, 10000}
-	}
-	for _, tick := range ticks {
-		if tick >= s.least*0.99 && tick <= s.most*1.01 {
-			s.Ticks = append(s.Ticks, tick)
-		}
-	}
 	return s
 }
 
-// At is where a ratio lies on the axis, in per cent of its length.
-func (s summary) At(ratio float64) float64 {
-	return 100 * math.Log(ratio/s.least) / math.Log(s.most/s.least)
+// Chart draws the comparisons.
+func (s summary) Chart() template.HTML {
+	var ratios []plot.Ratio
+	for _, c := range s.Rows {
+		ratios = append(ratios, plot.Ratio{Group: c.Section, Name: c.Case, Against: c.Peer, Text: c.Text(), Median: c.Ahead, Low: c.Low, High: c.High})
+	}
+	return template.HTML(plot.Ratios(ratios))
 }
-
-// Span is the length between two ratios on the axis, in per cent of its length, and never 0.
-func (s summary) Span(low, high float64) float64 { return max(s.At(high)-s.At(low), 0.4) }
 
 // writeSummary writes the content of the chart as text.
 func (r *Report) writeSummary(b *strings.Builder) {

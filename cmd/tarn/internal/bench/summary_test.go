@@ -30,14 +30,6 @@ func TestSummary(t *testing.T) {
 	if c := s.Rows[2]; c.Text() != "2.00×" {
 		t.Errorf("without turns: %s", c.Text())
 	}
-	if at := s.At(s.least); at != 0 {
-		t.Errorf("the least is at %v", at)
-	}
-	for _, c := range s.Rows {
-		if l, h := s.At(c.Low), s.At(c.High); l < 0 || h > 100.001 {
-			t.Errorf("%s lies at %v to %v", c.Case, l, h)
-		}
-	}
 	var page, text strings.Builder
 	if err := r.writeHTML(&page); err != nil {
 		t.Fatal(err)

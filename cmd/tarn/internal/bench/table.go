@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tarn-go/tarn/internal/plot"
 )
 
 // writeText writes the report as tables for a terminal.
@@ -90,7 +92,7 @@ func (u Unit) format(v float64) string {
 	case Nanoseconds:
 		return formatDuration(v)
 	case Bytes:
-		return formatBytes(v)
+		return plot.Bytes(v)
 	default:
 		return formatCount(v)
 	}
@@ -106,17 +108,6 @@ func formatDuration(ns float64) string {
 		return fmt.Sprintf("%.0f µs", ns/1e3)
 	default:
 		return fmt.Sprintf("%.0f ms", ns/1e6)
-	}
-}
-
-func formatBytes(v float64) string {
-	switch {
-	case v < 10<<10:
-		return fmt.Sprintf("%.0f B", v)
-	case v < 10<<20:
-		return fmt.Sprintf("%.0f KiB", v/(1<<10))
-	default:
-		return fmt.Sprintf("%.0f MiB", v/(1<<20))
 	}
 }
 
