@@ -10,7 +10,13 @@ type Advice struct {
 	Knee   int     // the number of classes beyond which returns diminish; see [Knee]
 	Curve  []Point // least waste for each number of classes
 	Saved  int64   // bytes saved at the recorded peak, estimated; 0 where no peak was recorded
+
+	slight bool // Keep, because the ladder that was compared would save less than worthwhile
 }
+
+// worthwhile is how many bytes another ladder has to save at the recorded peak to be proposed without being asked for: less is
+// not worth a change of a program.
+const worthwhile = 64 << 10
 
 // adviceClasses bounds how many classes are proposed without being asked for. A pool takes many more,
 // but each class keeps idle slabs of its own.
@@ -22,8 +28,9 @@ const cacheLine = 64
 // Recommend proposes a ladder for what h recorded: k classes, or with k zero as few, from the knee of
 // the curve on, as waste no more than a twentieth of what they hand out and half of what the ladder in
 // force wastes. It looks no further than 32 classes, or as many as the ladder in force has up to 128.
-// It advises to keep a ladder that wastes no more than a twentieth while no number of classes was
-// asked for, and one that wastes no more than the best of k or more classes.
+// It advises to keep a ladder that wastes no more than a twentieth, or 64 KiB more than the best at the
+// recorded peak, while no number of classes was asked for, and one that wastes no more than the best of k
+// or more classes.
 //
 // Classes are multiples of 64 bytes, a cache line, and cover every size, except that sizes above the
 // ladder in force are left oversize while fewer than one get in ten thousand asks for them: a class for
@@ -48,10 +55,14 @@ func Recommend(h Histogram, k int) (Advice, error) {
 	if a.Best, err = Measure(h, a.Ladder); err != nil {
 		return Advice{}, err
 	}
-	if keep(a, k, len(h.Classes)) {
-		a.Keep, a.Ladder, a.Best = true, h.Classes, a.Now
-	}
 	a.Saved = saved(a, h.Peak)
+	a.Keep = keep(a, k, len(h.Classes))
+	if !a.Keep && k == 0 && h.Peak > 0 && a.Now.Slab > 0 && a.Best.Oversize == a.Now.Oversize && a.Saved < worthwhile {
+		a.Keep, a.slight = true, true
+	}
+	if a.Keep {
+		a.Ladder, a.Best, a.Saved = h.Classes, a.Now, 0
+	}
 	return a, nil
 }
 
@@ -65,6 +76,8 @@ func (a Advice) Verdict() string {
 		return "Take the classes proposed: none in force serves what was recorded."
 	case a.Keep && little(a.Now.Waste(), a.Now.Requested):
 		return keep + "they waste little, at most a twentieth of what is asked for."
+	case a.slight:
+		return keep + "others would save less than 64 KiB at the recorded peak."
 	case a.Keep:
 		return keep + "the classes they were compared with waste no less."
 	case a.Best.Oversize < a.Now.Oversize:

@@ -39,6 +39,29 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
+// A program is not to be changed for a few bytes, unless its owner asks for a number of classes.
+func TestRecommendSlight(t *testing.T) {
+	h := Histogram{Classes: []int{2048, 4096, 16384}, Sizes: counts(1100, 1000, 3000, 500, 9000, 500)}
+	const verdict = "Keep the classes in force: others would save less than 64 KiB at the recorded peak."
+	for _, c := range []struct {
+		peak int64
+		k    int
+		keep bool
+	}{{1000, 0, true}, {100 << 10, 0, true}, {1000, 3, false}, {0, 0, false}, {10 << 20, 0, false}} {
+		h.Peak = c.peak
+		a, err := Recommend(h, c.k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Keep != c.keep || (a.Verdict() == verdict) != c.keep || a.Better() == c.keep {
+			t.Errorf("peak %d, k=%d: keep %v, %q, saves %d", c.peak, c.k, a.Keep, a.Verdict(), a.Saved)
+		}
+		if a.Keep && (a.Saved != 0 || !slices.Equal(a.Ladder, h.Classes)) {
+			t.Errorf("peak %d: saves %d with %v", c.peak, a.Saved, a.Ladder)
+		}
+	}
+}
+
 // TestRecommendOversize: one oversized get in a million gets no class; a share of them does.
 func TestRecommendOversize(t *testing.T) {
 	h := Histogram{Classes: []int{4096}, Sizes: counts(1000, 1000000, 4000, 1000000, 1<<28, 1)}
