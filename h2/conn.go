@@ -25,7 +25,7 @@ type Conn struct {
 	h        Handler
 	events   ConnHandler   // h, or nil
 	batch    BatchHandler  // h, or nil
-	done     chan struct{} // made by Done; under mu
+	done     chan struct{} // made by Done, or closed at the end; under mu
 
 	in     *reading    // Run's own; nil while the connection is idle
 	packed string      // and then the decoder's table
@@ -49,11 +49,8 @@ type Conn struct {
 	opened   int                // streams that count against the limit
 	nextID   uint32             // client: of the next stream to open
 	lastID   uint32             // server: the highest that the peer opened
-	life     life
-	nfree    int32     // spare streams
-	shutdown *shutdown // nil: Shutdown has not been called
+	nfree    int32              // spare streams
 	lifetime lifetime
-	err      error // why the connection ended
 	enc      hpack.Encoder
 	peer     peer
 	ready    *scheduler // the Writes whose DATA can be sent
@@ -123,9 +120,6 @@ func (c *Conn) Done() <-chan struct{} {
 	defer c.mu.Unlock()
 	if c.done == nil {
 		c.done = make(chan struct{})
-		if c.life == over {
-			close(c.done)
-		}
 	}
 	return c.done
 }
@@ -137,10 +131,10 @@ func (c *Conn) NetConn() net.Conn { return c.nc }
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life < dead {
+	if !c.lifetime.reached(dead) {
 		return nil
 	}
-	return c.err
+	return c.lifetime.reason()
 }
 
 // Streams returns how many streams are open or not yet released.

@@ -61,7 +61,7 @@ func (c *Conn) stray(id uint32, reason string) error {
 	if c.side == client {
 		next = c.nextID
 	}
-	if id&1 == 0 || id >= next && c.life < draining {
+	if id&1 == 0 || id >= next && !c.lifetime.reached(draining) {
 		return c.fault(ProtocolError, reason)
 	}
 	return nil

@@ -3,28 +3,7 @@ package h2
 import (
 	"encoding/binary"
 	"log/slog"
-	"time"
 )
-
-const (
-	// goAwayTimeout is the longest time between a server's two GOAWAYs.
-	goAwayTimeout = 5 * time.Second
-	// silentTime is how long a client may send nothing after the PING between them before it counts as silent.
-	silentTime = time.Second - silentTimeout // as long together as net/http waits
-	// goAwayQuiet is how long after its last stream has ended a server sends the PING between
-	// its two GOAWAYs. net/http closes the connection after that time.
-	goAwayQuiet = time.Second
-)
-
-// shutdown is what a call of Shutdown leaves for the end of the connection.
-type shutdown struct {
-	debug  string
-	timer  *time.Timer // server: onShutdownTimer
-	until  time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
-	asked  bool        // server: the PING is sent
-	alive  bool        // server: and something has come since
-	silent bool        // server: nothing has for silentTime
-}
 
 // Shutdown ends the connection once its streams have ended and been released. A
 // server announces it with two GOAWAYs, so that no request under way is lost. Between
@@ -37,77 +16,28 @@ type shutdown struct {
 func (c *Conn) Shutdown(debug string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life != alive || c.err != nil {
+	if !c.become(shutdownCalled, nil) {
 		return
 	}
-	c.shutdown = &shutdown{debug: debug}
-	c.become(shutdownCalled)
+	c.lifetime.begin(debug)
 	if c.side == client {
-		c.wakeAllOpeners()
 		if c.held == 0 {
 			c.finish()
 		}
 		return
 	}
 	c.putGoAway(maxStreamID, NoError, debug)
-	c.shutdown.until = time.Now().Add(goAwayTimeout)
-	c.shutdown.timer = time.AfterFunc(goAwayTimeout, c.onShutdownTimer)
-	if c.held == 0 {
-		c.askGoAway()
-	}
-	c.flush(flushWithRun)
-}
-
-// askGoAway sends the PING between a server's two GOAWAYs. While a stream is open it is left for goAwayQuiet after the
-// last has ended: clients close the connection by themselves then, but one that has a PING to answer may not (Apache's
-// mod_proxy_http2 keeps a connection for another request, which fails, if the PING arrives with a response's end).
-// c.mu is held.
-func (c *Conn) askGoAway() {
-	s := c.shutdown
-	s.asked = true
-	s.timer.Reset(min(silentTime, time.Until(s.until)))
-	c.noteMoved()
-	c.putPing(0, goAwayPing)
-}
-
-// quietBetweenGoAways is called when the last stream between a server's two GOAWAYs has ended. c.mu is held.
-func (c *Conn) quietBetweenGoAways() {
-	if s := c.shutdown; !s.asked {
-		s.timer.Reset(min(goAwayQuiet, time.Until(s.until)))
-	}
-}
-
-// onShutdownTimer sends the PING between a server's two GOAWAYs, or the second GOAWAY.
-func (c *Conn) onShutdownTimer() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.life != announced {
-		return
-	}
-	s := c.shutdown
-	left := time.Until(s.until)
-	// What is queued here, the PING perhaps, has not been sent to a client that is slow to take what precedes it.
-	s.silent = s.asked && !s.alive && !c.noteMoved() && !c.send.sends()
-	switch {
-	case left <= 0 || s.silent:
-		c.goAwayLast()
-	case s.asked && !s.alive:
-		s.timer.Reset(min(silentTime, left))
-	case !s.asked && c.held == 0:
-		c.askGoAway()
-	default:
-		s.timer.Reset(left)
-	}
+	c.announce()
 	c.flush(flushWithRun)
 }
 
 // goAwayLast sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
 // held.
 func (c *Conn) goAwayLast() {
-	if !c.become(lastGoAwaySent) {
+	if !c.become(lastGoAwaySent, nil) {
 		return
 	}
-	c.putGoAway(c.lastID, NoError, c.shutdown.debug)
+	c.putGoAway(c.lastID, NoError, c.lifetime.debug())
 	if c.held == 0 {
 		c.finish()
 	}
@@ -117,7 +47,7 @@ func (c *Conn) goAwayLast() {
 // clients send that answer ahead of requests that they made before. Whatever the peer does, the second GOAWAY is queued
 // once, or the connection ends:
 //
-//	a stream is open                             no PING is sent before goAwayQuiet after the last has ended
+//	a stream is open                             no PING is sent before goAwayDelay after the last has ended
 //	nothing follows the answer                   before Run waits for the next frame
 //	part of a frame's header follows             before Run waits for the rest of it
 //	part of a frame follows, or ever more input  by the timer of Shutdown, unless the rest arrives earlier
@@ -131,22 +61,16 @@ func (c *Conn) answeredGoAway() {
 	c.mu.Unlock()
 }
 
-// finish ends a connection in order: what is queued is sent, then nothing more.
+// finish ends a draining connection, whose streams have ended: what is queued is sent, then nothing more. Otherwise it does nothing.
 // c.mu is held.
 func (c *Conn) finish() {
-	if c.err != nil {
+	if !c.become(streamsEnded, ErrClosed) {
 		return
 	}
-	c.err = ErrClosed
 	if c.side == client {
-		debug := ""
-		if c.shutdown != nil {
-			debug = c.shutdown.debug
-		}
-		c.putGoAway(0, NoError, debug)
+		c.putGoAway(0, NoError, c.lifetime.debug())
 	}
-	c.limitReading(untilSent, stuckTimeout)
-	c.sendLast()
+	c.flush(flushPromptly)
 }
 
 // Abort ends the connection with a GOAWAY of code and debug (at most 1 KiB of it
@@ -167,14 +91,18 @@ func (c *Conn) Close() error {
 func (c *Conn) abort(code Code, debug string, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
-		c.limitEnd() // it was to end in order
-		return
+	c.goAwayAndEnd(code, debug, why)
+}
+
+// goAwayAndEnd has a GOAWAY be the last that is sent, and ends the connection within abortTimeout, unless it ends already; then it is not
+// waited for longer than that. It reports whether it has queued the GOAWAY. c.mu is held.
+func (c *Conn) goAwayAndEnd(code Code, debug string, why error) (queued bool) {
+	if queued = c.become(aborted, why); queued {
+		c.putGoAway(c.lastID, code, debug)
+		c.flush(flushPromptly)
 	}
-	c.err = why
-	c.putGoAway(c.lastID, code, debug)
-	c.sendLast()
 	c.limitEnd()
+	return queued
 }
 
 // onGoAway takes a GOAWAY (RFC 9113 section 6.8): streams beyond its last were not
@@ -209,9 +137,8 @@ func (c *Conn) onGoAway(f frame) error {
 		return c.fault(ProtocolError, "GOAWAY that takes back the one before")
 	}
 	c.goAway = why
-	c.wakeAllOpeners()
 	var lost []*Stream
-	c.become(goAwayReceived)
+	c.become(goAwayReceived, nil)
 	if c.side == client {
 		for _, s := range c.streams {
 			if s.id > why.Last {
@@ -228,7 +155,7 @@ func (c *Conn) onGoAway(f frame) error {
 		c.fail(s, refused, why)
 	}
 	c.lock()
-	if c.life == draining && c.held == 0 {
+	if c.held == 0 {
 		c.finish()
 	}
 	c.mu.Unlock()

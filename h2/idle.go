@@ -85,7 +85,7 @@ func (c *Conn) pollIdle(until time.Time) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil || c.life != alive || c.lifetime.ends() {
+	if !c.lifetime.is(alive) {
 		return false
 	}
 	c.polled, ok = c.cfg.poller.Add(raw, until, (*polled)(c))
@@ -130,7 +130,7 @@ func (c *Conn) watch() {
 // endQuiet is called when the last stream has ended: soon the connection may be idle.
 // c.mu is held.
 func (c *Conn) endQuiet() {
-	if c.quiet > 0 && c.err == nil {
+	if c.quiet > 0 {
 		c.quiet = 0
 		c.watch()
 	}
@@ -141,7 +141,7 @@ func (c *Conn) endQuiet() {
 func (c *Conn) onDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lifetime.ends() {
+	if c.lifetime.reached(closing) {
 		return c.onLimit()
 	}
 	if !c.mayIdle {
@@ -166,23 +166,13 @@ func (c *Conn) onDeadline() error {
 
 // canIdle reports whether nothing is under way. c.mu is held.
 func (c *Conn) canIdle() bool {
-	if c.asked() {
-		return false
-	}
-	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && c.send.rests() &&
+	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.held == 0 && c.queued() == 0 && c.send.rests() &&
 		c.peer.greeted && c.recv.unacked == 0 && len(c.openers) == 0 && len(c.pings.wait) == 0
 }
 
 // dropIdle drops what is made again when it is needed. c.mu is held.
 func (c *Conn) dropIdle() {
-	var wake time.Time // never, except for keepalive, whose timer is dropped, too
-	if c.pings.timer != nil {
-		c.pings.timer.Stop()
-		c.pings.timer = nil
-		if c.cfg.Keepalive.WithoutStream == Permit {
-			wake = time.Now().Add(c.untilSilent(now()))
-		}
-	}
+	wake := c.idlesUntil()
 	c.lookAgain(wake)
 	c.in.until = wake
 	c.setCurrent(nil)

@@ -37,7 +37,7 @@ func (c *Conn) isIdle() bool {
 func (c *Conn) idleness() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.quiet, c.polled != 0, c.send.out != nil, c.life >= dead)
+	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.quiet, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
 }
 
 // awaitIdle returns when all of cs are idle.
@@ -181,7 +181,7 @@ func TestIdleConnEnds(t *testing.T) {
 				<-p.s.Done()
 				p.s.mu.Lock()
 				defer p.s.mu.Unlock()
-				if p.s.shutdown != nil && p.s.shutdown.timer.Stop() {
+				if p.s.lifetime.shutdown != nil && p.s.lifetime.shutdown.timer.Stop() {
 					t.Error("a timer is left")
 				}
 			})

@@ -104,7 +104,7 @@ func TestIdleIsNotHeard(t *testing.T) {
 		silent(far)
 	}()
 	awaitIdle(t, s)
-	if d := now().since(instant(s.pings.received.Load())); d < after {
+	if d := now().since(instant(s.lifetime.received.Load())); d < after {
 		t.Errorf("an idle connection has received something %v ago", d)
 	}
 	s.Close()

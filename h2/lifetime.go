@@ -1,19 +1,31 @@
 package h2
 
-import (
-	"os"
-	"time"
-)
+// lifetime is how far a connection has come, why it ends, and how long its end may take. It alone sets the deadlines of the net.Conn
+// and has the connection's timers (deadlines.go). Guarded by Conn.mu, except received.
+type lifetime struct {
+	life     life
+	bound    bound     // of the time to the end
+	limited  bound     // the bound that the deadline is of
+	endless  bool      // the net.Conn takes no deadline
+	why      error     // why the connection ends; nil before it is closing
+	shutdown *shutdown // nil: Shutdown has not been called
+	limit    instant   // when reading ends, or is looked at again
+	last     instant   // untilEnded: when it ends in any case
+	heard    instant   // untilEnded: when something came last
+	acked    uint64    // noteMoved's
+	silence
+}
 
-// life is how far a connection has come. It only increases. Why the connection ends is in Conn.err, which is set before it is dead.
+// life is how far a connection has come. It only increases.
 type life uint8
 
 const (
 	alive     life = iota
 	announced      // server: the first of two GOAWAYs is sent
-	draining       // no new streams; ends with the last one
-	dead           // nothing is read or written any more
-	over           // and OnReset was called for every stream that was left
+	draining       // no new streams; it is closing after the last one
+	closing        // what is queued is the last that is sent
+	shut           // nothing is sent any more; what comes is read
+	dead           // nothing is read either: the net.Conn is closed
 	lives
 )
 
@@ -21,41 +33,20 @@ const (
 type lifeEvent uint8
 
 const (
-	shutdownCalled lifeEvent = iota // Shutdown, for the first time
+	shutdownCalled lifeEvent = iota // Shutdown
 	lastGoAwaySent                  // server: the second GOAWAY is queued
-	goAwayReceived                  // a client may open no more streams
-	socketClosed                    // reading has ended, and the socket is closed
-	streamsFailed                   // and the streams that were left have ended
+	goAwayReceived                  // the peer's GOAWAY: a client may open no more streams
+	streamsEnded                    // all streams have ended and been released
+	aborted                         // Abort, Close or a fault of the peer: a GOAWAY is queued
+	allSent                         // what was queued has left
+	writeFailed                     // a write
+	peerSilent                      // keepalive has had no answer
+	readFailed                      // Run's read, or the peer has ended its side
+	socketClosed                    // the net.Conn is closed
 	lifeEvents
 )
 
-// lifeTable says where an event leads. What is not in it changes nothing.
-var lifeTable = [2][lives][lifeEvents]life{
-	client: {
-		alive:     {shutdownCalled: draining, goAwayReceived: draining, socketClosed: dead},
-		announced: {socketClosed: dead}, // a client does not get into this state
-		draining:  {socketClosed: dead},
-		dead:      {streamsFailed: over},
-	},
-	server: {
-		alive:     {shutdownCalled: announced, socketClosed: dead},
-		announced: {lastGoAwaySent: draining, socketClosed: dead},
-		draining:  {socketClosed: dead},
-		dead:      {streamsFailed: over},
-	},
-}
-
-// become applies ev and reports whether it has changed the connection's life. c.mu is held.
-func (c *Conn) become(ev lifeEvent) bool {
-	to := lifeTable[c.side][c.life][ev]
-	if to <= c.life { // not in the table
-		return false
-	}
-	c.life = to
-	return true
-}
-
-// bound is what bounds the time for which Run reads on while a connection ends.
+// bound is what bounds the time for which Run reads on while a connection ends. It only increases: an end is never put off.
 type bound uint8
 
 const (
@@ -65,105 +56,110 @@ const (
 	untilAbort       // abortTimeout, whatever comes
 )
 
-const (
-	// abortTimeout is how long a connection that is aborted may take to send its
-	// GOAWAY.
-	abortTimeout = 250 * time.Millisecond
-	// stuckTimeout is how long a connection that ends in order waits for a peer that takes nothing of what is to be sent.
-	stuckTimeout = 20 * time.Second
-	// closeTimeout is how long it waits for the peer to close, once everything is sent.
-	closeTimeout = 5 * time.Second
-	// heardTimeout is how long it waits for a peer that sends nothing meanwhile. It is net/http's and grpc-go's.
-	heardTimeout = time.Second
-	// silentTimeout is how long it waits for one that has sent nothing for silentTime before.
-	silentTimeout = 250 * time.Millisecond
+// lifeStep is one cell of the table: where an event leads, and what bounds the end from then on.
+type lifeStep struct {
+	to    life
+	bound bound
+}
+
+// lifeTable is the table of all of them. What is not in it changes nothing.
+//
+// A client is never announced: its GOAWAY is sent last. A read that fails while a GOAWAY has yet to leave does not keep it from leaving.
+var lifeTable = [2][lives][lifeEvents]lifeStep{
+	client: {
+		alive: {
+			shutdownCalled: {to: draining},
+			goAwayReceived: {to: draining},
+			aborted:        {closing, untilAbort},
+			writeFailed:    {shut, untilAbort},
+			peerSilent:     {shut, untilAbort},
+			readFailed:     {to: shut},
+			socketClosed:   {to: dead},
+		},
+		draining: drainingSteps,
+		closing:  closingSteps,
+		shut:     shutSteps,
+	},
+	server: {
+		alive: {
+			shutdownCalled: {to: announced},
+			aborted:        {closing, untilAbort},
+			writeFailed:    {shut, untilAbort},
+			peerSilent:     {shut, untilAbort},
+			readFailed:     {to: shut},
+			socketClosed:   {to: dead},
+		},
+		announced: {
+			lastGoAwaySent: {to: draining},
+			aborted:        {closing, untilAbort},
+			writeFailed:    {shut, untilAbort},
+			peerSilent:     {shut, untilAbort},
+			readFailed:     {to: shut},
+			socketClosed:   {to: dead},
+		},
+		draining: drainingSteps,
+		closing:  closingSteps,
+		shut:     shutSteps,
+	},
+}
+
+var (
+	drainingSteps = [lifeEvents]lifeStep{
+		streamsEnded: {closing, untilSent},
+		aborted:      {closing, untilAbort},
+		writeFailed:  {shut, untilAbort},
+		peerSilent:   {shut, untilAbort},
+		readFailed:   {to: shut},
+		socketClosed: {to: dead},
+	}
+	closingSteps = [lifeEvents]lifeStep{
+		aborted:      {closing, untilAbort},
+		allSent:      {shut, untilEnded},
+		writeFailed:  {shut, untilAbort},
+		socketClosed: {to: dead},
+	}
+	shutSteps = [lifeEvents]lifeStep{
+		aborted:      {shut, untilAbort},
+		socketClosed: {to: dead},
+	}
 )
 
-// lifetime is the time that a connection has for its end; guarded by Conn.mu.
-type lifetime struct {
-	bound bound
-	limit instant // when reading ends, or is looked at again
-	last  instant // untilEnded: when it ends in any case
-	heard instant // untilEnded: when something came last
-	acked uint64  // noteMoved's
+// advance applies ev and reports whether the life has changed. A reason that is known stays, except that a read's end may say more.
+func (l *lifetime) advance(s side, ev lifeEvent, why error) bool {
+	step := lifeTable[s][l.life][ev]
+	l.bound = max(l.bound, step.bound)
+	changed := step.to > l.life
+	if changed {
+		l.life = step.to
+	}
+	if l.life >= closing && l.life < dead && (l.why == nil || ev == readFailed) {
+		l.why = why
+	}
+	return changed
 }
 
-// ends reports whether the time for the connection's end is bounded.
-func (l *lifetime) ends() bool { return l.bound != unbounded }
+// is reports whether the connection is in that life.
+func (l *lifetime) is(x life) bool { return l.life == x }
 
-// waitsForPeer reports whether nothing is sent any more.
-func (l *lifetime) waitsForPeer() bool { return l.bound >= untilEnded }
+// reached reports whether it is in that life or a later one.
+func (l *lifetime) reached(x life) bool { return l.life >= x }
 
-// noteHeard notes that the peer has sent something.
-func (l *lifetime) noteHeard() {
-	if l.bound == untilEnded {
-		l.heard = now()
-	}
-}
+// reason returns why the connection ends; nil before it is closing.
+func (l *lifetime) reason() error { return l.why }
 
-// lookAgain has Run's read, or the wait for input of an idle connection, meet a deadline at t, unless the connection ends; zero: none.
-// c.mu is held.
-func (c *Conn) lookAgain(t time.Time) {
-	if !c.lifetime.ends() {
-		c.nc.SetReadDeadline(t)
-	}
-}
+// cut reports whether the peer's end is not waited for.
+func (l *lifetime) cut() bool { return l.bound == untilAbort }
 
-// limitReading bounds how long Run may still read; for the first time it is looked at after d. The error says that it cannot be
-// bounded. c.mu is held.
-func (c *Conn) limitReading(b bound, d time.Duration) error {
-	c.lifetime.bound = b
-	c.lifetime.limit = now() + instant(d)
-	c.lifetime.last = now() + instant(closeTimeout)
-	c.noteMoved()
-	err := c.nc.SetReadDeadline(c.lifetime.limit.time())
-	c.stopPolling()
-	return err
-}
-
-// limitEnd bounds how long the connection may still read and write. c.mu is held.
-func (c *Conn) limitEnd() {
-	c.send.abort()
-	c.lifetime.bound = untilAbort
-	c.lifetime.limit = now() + instant(abortTimeout)
-	c.nc.SetDeadline(c.lifetime.limit.time())
-	c.stopPolling()
-}
-
-// onLimit is called when Run's read has met a deadline of a connection that ends. It returns nil if Run is to read on. c.mu is held.
-func (c *Conn) onLimit() error {
-	e, now := &c.lifetime, now()
-	if now < e.limit {
-		return nil // an earlier deadline was met
+// become applies ev and reports whether the connection's life has changed. Opens that wait fail when it does, and its end is bounded as
+// the table says: for aborted by the caller, who calls limitEnd when the GOAWAY is sent as far as the system takes it, because a goroutine
+// may lose the processor for longer than abortTimeout. c.mu is held.
+func (c *Conn) become(ev lifeEvent, why error) bool {
+	changed := c.lifetime.advance(c.side, ev, why)
+	if changed {
+		c.wakeAllOpeners()
 	}
-	next, moved := now, c.noteMoved()
-	switch {
-	case e.bound == untilSent && moved:
-		next += instant(stuckTimeout)
-	case e.bound == untilEnded && moved:
-		next += instant(heardTimeout)
-	case e.bound == untilEnded && e.heard != 0:
-		next = e.heard + instant(heardTimeout)
+	if ev != aborted {
+		c.limitEnd()
 	}
-	if e.bound == untilEnded {
-		next = min(next, e.last)
-	}
-	if next <= now {
-		return os.ErrDeadlineExceeded
-	}
-	e.limit = next
-	c.nc.SetReadDeadline(next.time())
-	return nil
-}
-
-// noteMoved reports whether the peer has taken some of what is sent since the last call, and has not taken all of it: it is slow
-// and not gone. A peer's system takes something for a program that reads nothing, too, but not for long. c.mu is held.
-func (c *Conn) noteMoved() bool {
-	acked, others, ok := ackedBytes(c.nc)
-	if !ok {
-		acked = c.send.taken()
-	}
-	moved := acked > c.lifetime.acked && (others || c.send.sends())
-	c.lifetime.acked = acked
-	return moved
+	return changed
 }

@@ -97,11 +97,11 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 // openable returns why no stream can be opened at all, if so.
 func (c *Conn) openable() error {
 	switch {
-	case c.err != nil:
-		return c.err
+	case c.lifetime.reached(closing):
+		return c.lifetime.reason()
 	case c.goAway != nil:
 		return c.goAway
-	case c.life != alive:
+	case !c.lifetime.is(alive):
 		return ErrClosed
 	case c.nextID > maxStreamID:
 		return ErrNoStreamIDs

@@ -3,18 +3,14 @@ package h2
 import (
 	"context"
 	"encoding/binary"
-	"sync/atomic"
 	"time"
 )
 
-// pings keeps track of this side's PINGs; guarded by Conn.mu, except received.
+// pings keeps track of this side's PINGs; guarded by Conn.mu.
 type pings struct {
-	wait     map[uint64]chan struct{} // by payload
-	next     uint32                   // Ping's count
-	unacked  uint32                   // PINGs that were queued, keepalive's and GOAWAY's too, and not acknowledged
-	timer    *time.Timer              // keepalive's; nil: off
-	sent     instant                  // when keepalive asked; 0: nothing asked
-	received atomic.Int64             // the instant at which something came last
+	wait    map[uint64]chan struct{} // by payload
+	next    uint32                   // Ping's count
+	unacked uint32                   // PINGs that were queued, keepalive's and GOAWAY's too, and not acknowledged
 
 	// With Config.ProbeResets:
 	heard    uint32 // something has come since all streams below this one were opened
@@ -35,9 +31,9 @@ var (
 func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	c.mu.Lock()
-	if c.err != nil {
-		defer c.mu.Unlock()
-		return 0, c.err
+	if err := c.lifetime.reason(); err != nil {
+		c.mu.Unlock()
+		return 0, err
 	}
 	if c.pings.wait == nil {
 		c.pings.wait = make(map[uint64]chan struct{})
@@ -111,9 +107,6 @@ func (c *Conn) doubt(s *Stream) {
 func (c *Conn) noteHeard() (more bool) {
 	p := &c.pings
 	p.heard = c.nextID
-	if s := c.shutdown; s != nil && s.asked {
-		s.alive = true
-	}
 	c.lifetime.noteHeard()
 	if p.doubtful == 0 {
 		return false
@@ -129,82 +122,5 @@ func (c *Conn) dropPings() {
 	for key, back := range c.pings.wait {
 		delete(c.pings.wait, key)
 		close(back)
-	}
-}
-
-// noteReceived notes that the peer has sent something.
-func (c *Conn) noteReceived() {
-	if c.cfg.Keepalive.Time > 0 {
-		c.pings.received.Store(int64(now()))
-	}
-}
-
-func (c *Conn) startKeepalive() {
-	if c.cfg.Keepalive.Time <= 0 {
-		return
-	}
-	c.noteReceived()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.watchPeer(c.cfg.Keepalive.Time)
-}
-
-// watchPeer sets keepalive's timer unless it is set. c.mu is held.
-func (c *Conn) watchPeer(d time.Duration) {
-	if c.pings.timer == nil && c.cfg.Keepalive.Time > 0 {
-		c.pings.timer = time.AfterFunc(d, c.keepalive)
-	}
-}
-
-// untilSilent is after how long the next keepalive PING is due if nothing comes before; not above 0: it is.
-func (c *Conn) untilSilent(now instant) time.Duration {
-	return c.cfg.Keepalive.Time - now.since(instant(c.pings.received.Load()))
-}
-
-// asked reports whether keepalive waits for an answer. c.mu is held.
-func (c *Conn) asked() bool {
-	p := &c.pings
-	if instant(p.received.Load()) >= p.sent {
-		p.sent = 0
-	}
-	return p.sent != 0
-}
-
-func (c *Conn) stopKeepalive() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pings.timer != nil {
-		c.pings.timer.Stop()
-		c.pings.timer = nil
-	}
-}
-
-// keepalive is called when a keepalive PING, or the end of waiting for its answer, may
-// be due.
-func (c *Conn) keepalive() {
-	k := &c.cfg.Keepalive
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pings.timer == nil || c.err != nil {
-		return
-	}
-	now := now()
-	silent := c.untilSilent(now)
-	switch {
-	case c.asked():
-		if left := k.Timeout - now.since(c.pings.sent); left > 0 {
-			c.pings.timer.Reset(left)
-			return
-		}
-		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: noKeepaliveAnswer})
-	case silent > 0:
-		c.pings.timer.Reset(silent)
-	case c.held == 0 && k.WithoutStream == Deny:
-		c.pings.timer.Reset(k.Time)
-	default:
-		c.pings.sent = now
-		c.putPing(0, alivePing)
-		c.pings.timer.Reset(min(k.Timeout, k.Time)) // the answer may have come by then, and nothing since
-		c.flush(flushPromptly)
 	}
 }

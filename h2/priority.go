@@ -143,7 +143,7 @@ func (s *Stream) SendPriority(p Priority) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.state == closed || c.err != nil {
+	if s.state == closed || c.lifetime.reached(closing) {
 		return
 	}
 	v := p.String()
@@ -204,7 +204,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 		c.setPriority(s, ParsePriority(v))
 		return nil
 	}
-	if id <= c.lastID || c.life >= draining {
+	if id <= c.lastID || c.lifetime.reached(draining) {
 		return nil // of a stream that has ended, or that is not served
 	}
 	_, known := c.in.early[id]

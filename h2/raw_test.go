@@ -111,36 +111,42 @@ func rawClient(t testing.TB, cfg Config, settings ...http2.Setting) (*raw, *Conn
 func (r *raw) listen() {
 	for {
 		f, err := r.fr.ReadFrame()
-		r.mu.Lock()
 		if err != nil {
+			r.mu.Lock()
 			r.closed = true
 			r.cond.Broadcast()
 			r.mu.Unlock()
 			r.nc.Close()
 			return
 		}
-		h := f.Header()
-		s := seen{typ: h.Type, id: h.StreamID}
-		switch f := f.(type) {
-		case *http2.RSTStreamFrame:
-			s.code = f.ErrCode
-		case *http2.GoAwayFrame:
-			s.code, s.id, s.text = f.ErrCode, f.LastStreamID, string(f.DebugData())
-		case *http2.WindowUpdateFrame:
-			s.n = int(f.Increment)
-		case *http2.DataFrame:
-			s.n, s.end = len(f.Data()), f.StreamEnded()
-		case *http2.HeadersFrame:
-			s.end = f.StreamEnded()
-		case *http2.PingFrame:
-			s.ack = f.IsAck()
-		case *http2.SettingsFrame:
-			s.ack = f.IsAck()
-		}
-		r.seen = append(r.seen, s)
-		r.cond.Broadcast()
-		r.mu.Unlock()
+		r.note(f)
 	}
+}
+
+// note adds f to what has come.
+func (r *raw) note(f http2.Frame) {
+	h := f.Header()
+	s := seen{typ: h.Type, id: h.StreamID}
+	switch f := f.(type) {
+	case *http2.RSTStreamFrame:
+		s.code = f.ErrCode
+	case *http2.GoAwayFrame:
+		s.code, s.id, s.text = f.ErrCode, f.LastStreamID, string(f.DebugData())
+	case *http2.WindowUpdateFrame:
+		s.n = int(f.Increment)
+	case *http2.DataFrame:
+		s.n, s.end = len(f.Data()), f.StreamEnded()
+	case *http2.HeadersFrame:
+		s.end = f.StreamEnded()
+	case *http2.PingFrame:
+		s.ack = f.IsAck()
+	case *http2.SettingsFrame:
+		s.ack = f.IsAck()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, s)
+	r.cond.Broadcast()
 }
 
 // wait waits for a frame that is as is wants, among all that came.

@@ -55,7 +55,7 @@ func (c *Conn) loop() error {
 		c.mu.Lock()
 		c.polled = 0
 		c.watch()
-		c.watchPeer(c.untilSilent(now()))
+		c.watchPeer(c.untilAsked())
 		c.mu.Unlock()
 	}
 	if c.side == server && !greeted && !c.prefaceRead {

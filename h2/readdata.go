@@ -120,9 +120,9 @@ func (c *Conn) strayData(f frame, n int) error {
 		idle = f.id >= c.nextID
 	}
 	switch {
-	case f.id&1 == 0 || idle && c.life < draining:
+	case f.id&1 == 0 || idle && !c.lifetime.reached(draining):
 		return c.fault(ProtocolError, "DATA on an idle stream")
-	case c.side == server && !c.recent.has(f.id) && c.life < draining:
+	case c.side == server && !c.recent.has(f.id) && !c.lifetime.reached(draining):
 		return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA on a closed stream"}
 	case n > 0 && !c.recent.forgot(f.id):
 		return nil // not counted: the peer may have sent a window of small messages before it learned that the stream was reset

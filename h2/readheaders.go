@@ -3,7 +3,6 @@ package h2
 import (
 	"encoding/binary"
 	"strconv"
-	"time"
 
 	"github.com/tarn-go/tarn/h2/internal/hpack"
 )
@@ -42,7 +41,7 @@ var errLateHeaders = &ConnError{Code: EnhanceYourCalm, Fault: Peer, Reason: late
 // connection; bad is what is wrong with the list.
 func (c *Conn) readBlock(f frame) (bad *hpack.Malformed, err error) {
 	if d := c.cfg.HeaderTimeout; d > 0 && (!f.has(flagEndHeaders) || c.in.r.Buffered() < f.length) {
-		timer := time.AfterFunc(d, func() { c.abort(EnhanceYourCalm, lateHeaders, errLateHeaders) })
+		timer := c.abortAfter(d, errLateHeaders)
 		defer timer.Stop()
 	}
 	if f.has(flagEndHeaders) && f.length <= peekBlock {
@@ -289,7 +288,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 		}
 		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")
 	}
-	if c.life >= draining { // beyond the last id that GOAWAY named
+	if c.lifetime.reached(draining) { // beyond the last id that GOAWAY named
 		if !c.limiter.refuse() {
 			c.in.hold = tooManyRefused
 		}

@@ -53,7 +53,7 @@ func (r *receiving) near() bool { return r.rtt > 0 && r.rtt <= steadyRTT }
 func (c *Conn) returnConnWindow() bool {
 	r := &c.recv
 	n := min(r.returnable, c.roomToSend())
-	if n < returnFrom(r.size) || c.life >= dead {
+	if n < returnFrom(r.size) || c.lifetime.reached(shut) {
 		return false
 	}
 	r.returnable -= n
@@ -134,7 +134,7 @@ func (c *Conn) consumed(s *Stream, n int) bool {
 // returnStreamWindow gives the window of s back once much of it can be, and reports
 // whether it has. c.mu is held.
 func (c *Conn) returnStreamWindow(s *Stream) bool {
-	if s.returnable < returnFrom(c.recv.window) || s.peerDone() || c.life >= dead {
+	if s.returnable < returnFrom(c.recv.window) || s.peerDone() || c.lifetime.reached(shut) {
 		return false
 	}
 	c.grow(s)

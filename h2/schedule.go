@@ -39,7 +39,7 @@ func (c *Conn) relist(s *Stream) {
 // batch allow. c.mu is held, but not while a Source is asked.
 func (c *Conn) fill() {
 	filled := false
-	for room := max(c.send.room(), minFill); room > 0 && c.peer.conn > 0 && c.err == nil; {
+	for room := max(c.send.room(), minFill); room > 0 && c.peer.conn > 0 && !c.lifetime.reached(closing); {
 		w, most := c.ready.next()
 		if w == nil {
 			return

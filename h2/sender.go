@@ -73,10 +73,7 @@ type sender struct {
 
 	fillTo int // bytes of a batch before DATA waits: batchLimit or blocked
 
-	closing bool          // when everything is sent, the writing half is closed
-	shut    bool          // nothing is sent any more
-	cut     bool          // because a write has failed
-	aborted bool          // the peer is not waited for
+	failed  bool          // a write has
 	batches uint64        // that were sent
 	quiet   chan struct{} // closed when sending ends; nil: no goroutine waits for that
 }
@@ -115,17 +112,11 @@ func (s *sender) room() int {
 // taken is how many batches have been sent.
 func (s *sender) taken() uint64 { return s.batches }
 
-// closes reports whether what is queued is the last that is sent.
-func (s *sender) closes() bool { return s.closing }
+// hasFailed reports whether a write has failed.
+func (s *sender) hasFailed() bool { return s.failed }
 
 // broken reports whether part of what was given to the connection may not have been sent.
-func (s *sender) broken() bool { return s.cut || s.state == sending }
-
-// stop has nothing sent any more.
-func (s *sender) stop() { s.shut = true }
-
-// abort has the connection's end not wait for the peer's.
-func (s *sender) abort() { s.aborted = true }
+func (s *sender) broken() bool { return s.failed || s.state == sending }
 
 // drop drops what a connection that becomes idle does not need.
 func (s *sender) drop() { s.w, s.out, s.spare, s.run = nil, nil, nil, nil }
@@ -159,7 +150,7 @@ func (c *Conn) flush(m flushMode) {
 // goroutine for the rest. c.mu is held, but not during a system call: nextBatch reads again what is queued, and whether anything may be sent.
 func (c *Conn) transmit() {
 	s := &c.send
-	if s.shut {
+	if c.lifetime.reached(shut) {
 		c.dropQueued()
 	}
 	if !c.pending() {
@@ -298,7 +289,7 @@ func (c *Conn) countSent(n int) {
 // would have to grow its stack for each batch. It waits until the connection is idle. c.mu is held, but not throughout.
 func (c *Conn) awaitMore() bool {
 	s := &c.send
-	if s.shut || s.closing || s.w.CanTry() {
+	if c.lifetime.reached(closing) || s.w.CanTry() {
 		return false
 	}
 	if s.wake == nil {
@@ -324,18 +315,18 @@ func (c *Conn) dropWriter() {
 
 // pending reports whether there is anything to send. c.mu is held.
 func (c *Conn) pending() bool {
-	return c.queued() > 0 || !c.ready.empty() && c.peer.conn > 0 && c.err == nil
+	return c.queued() > 0 || !c.ready.empty() && c.peer.conn > 0 && !c.lifetime.reached(closing)
 }
 
 // nextBatch takes what is to be sent next; nil: nothing. c.mu is held, but not throughout.
 func (c *Conn) nextBatch() *wire.Batch {
 	s := &c.send
-	if s.shut {
+	if c.lifetime.reached(shut) {
 		c.dropQueued()
 		return nil
 	}
 	c.fill()
-	if s.shut { // while a Source was asked
+	if c.lifetime.reached(shut) { // while a Source was asked
 		c.dropQueued()
 		return nil
 	}
@@ -363,16 +354,11 @@ func (c *Conn) batchDone(b *wire.Batch, err error) {
 // for a bounded time: the peer may have said why, and what it has sent before still
 // counts. c.mu is held.
 func (c *Conn) writeFailed(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-	c.send.shut, c.send.cut = true, true
+	c.send.failed = true
+	c.become(writeFailed, err)
 	c.dropQueued()
-	c.wakeAllOpeners() // their requests can be sent on another connection
-	if !c.lifetime.waitsForPeer() {
-		if c.limitReading(untilAbort, abortTimeout) != nil {
-			c.aside(c.nc.Close)
-		}
+	if !c.lifetime.isLimited() {
+		c.aside(c.nc.Close)
 	}
 }
 
@@ -393,40 +379,22 @@ func (c *Conn) stopWriting() {
 // writeCloser is a connection whose writing half can be closed.
 type writeCloser interface{ CloseWrite() error }
 
-// sendLast sends what is queued and then nothing more. Run goes on reading until the
-// peer closes, or the time for that is over. c.mu is held.
-func (c *Conn) sendLast() {
-	c.send.closing = true
-	c.wakeAllOpeners()
-	c.flush(flushPromptly)
-}
-
-// closeWriting closes the writing half of a connection that is to end, now that
+// closeWriting closes the writing half of a connection that is closing, now that
 // everything is sent. c.mu is held.
 func (c *Conn) closeWriting() {
-	s := &c.send
-	if !s.closing || s.shut {
+	if !c.become(allSent, nil) {
 		return
 	}
-	s.shut = true
-	peerCloses := false // or the read deadline ends the connection
 	h, canShut := c.nc.(writeCloser)
-	if c.err == ErrClosed && !s.aborted {
-		first := heardTimeout
-		if c.shutdown != nil && c.shutdown.silent {
-			first = silentTimeout
-		}
-		peerCloses = c.limitReading(untilEnded, first) == nil && c.side == server
-	}
-	if canShut {
+	switch {
+	case canShut:
 		// Not Close: the peer's last frames would reset what it has yet to read.
 		c.aside(func() error { return closeWrite(c.nc, h) })
-		return
+	case c.side == server && !c.lifetime.cut() && c.lifetime.isLimited():
+		// For the same reason: a client that has read the GOAWAY closes the connection, or the deadline ends it.
+	default:
+		c.aside(c.nc.Close)
 	}
-	if peerCloses {
-		return // for the same reason: a client that has read the GOAWAY closes the connection
-	}
-	c.aside(c.nc.Close)
 }
 
 // closeWrite closes the writing half of nc, and then that of the connection below it: close_notify alone does not make
@@ -447,7 +415,7 @@ func closeWrite(nc net.Conn, h writeCloser) error {
 func (c *Conn) awaitSent() {
 	c.mu.Lock()
 	s := &c.send
-	if s.state != sending || !s.aborted {
+	if s.state != sending || !c.lifetime.cut() {
 		c.mu.Unlock()
 		return
 	}
@@ -456,12 +424,7 @@ func (c *Conn) awaitSent() {
 	}
 	quiet := s.quiet
 	c.mu.Unlock()
-	timer := time.NewTimer(abortTimeout)
-	defer timer.Stop()
-	select {
-	case <-quiet:
-	case <-timer.C:
-	}
+	endsWithin(quiet)
 }
 
 // awaitQuiet waits until no goroutine sends. c.mu is held, but not throughout.
@@ -487,17 +450,6 @@ func (c *Conn) aside(end func() error) {
 	default:
 		go end()
 	}
-}
-
-// breakOff ends the connection at once because of err. Run's read fails then, and Run
-// calls OnReset for every stream. c.mu is held.
-func (c *Conn) breakOff(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-	c.send.shut = true
-	c.dropQueued()
-	c.aside(c.nc.Close)
 }
 
 // outgoing returns the batch that gathers what is to be sent. c.mu is held.

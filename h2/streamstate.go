@@ -118,7 +118,7 @@ type ending struct {
 // advance applies ev to s; why is nil for sendEnd and recvEnd. It reports whether
 // the caller has to call OnReset. c.mu is held.
 func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
-	if ev == sendReset && c.err != nil && !s.is(released) {
+	if ev == sendReset && c.lifetime.reached(closing) && !s.is(released) {
 		return false // teardown calls OnReset for every stream
 	}
 	t := transitions[c.side][s.state][ev]
@@ -137,10 +137,8 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	if why != nil {
 		s.err, code = why.err, why.code
 	}
-	if t.do&resetPeer != 0 && c.life < dead {
-		if ev != sendReset || c.err == nil { // otherwise the connection's end is what the peer sees
-			c.putReset(s.id, code)
-		}
+	if t.do&resetPeer != 0 && !c.lifetime.reached(closing) { // then the connection's end is what the peer sees
+		c.putReset(s.id, code)
 		if ev == sendReset && c.side == client {
 			c.doubt(s)
 		}
@@ -204,11 +202,9 @@ func (c *Conn) retire(s *Stream) {
 	}
 	if c.held == 0 {
 		c.endQuiet()
-		switch c.life {
-		case announced:
-			c.quietBetweenGoAways()
-		case draining:
-			c.finish()
+		if c.lifetime.is(announced) {
+			c.askGoAwaySoon()
 		}
+		c.finish()
 	}
 }

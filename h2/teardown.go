@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"time"
 )
 
 // teardown ends a connection whose reading ended with err.
@@ -15,16 +14,18 @@ func (c *Conn) teardown(err error) error {
 	}
 	var ce *ConnError
 	c.mu.Lock()
-	if c.err == nil {
-		c.err = err
-		if errors.As(err, &ce) {
-			c.putGoAway(c.lastID, ce.Code, ce.Reason)
-			c.sendLast() // before its time is limited: a goroutine may lose the processor for longer
-			c.limitEnd()
-		}
+	why := c.lifetime.reason()
+	if why == nil {
+		why = err
 	}
-	why := c.err
-	waits := c.send.closes()
+	why = c.sayWhy(why)
+	waits := c.lifetime.reached(closing) // for the peer to read the GOAWAY
+	if errors.As(err, &ce) && c.goAwayAndEnd(ce.Code, ce.Reason, why) {
+		waits = true
+	} else {
+		c.become(readFailed, why)
+	}
+	waits = waits && !c.send.hasFailed()
 	c.mu.Unlock()
 	if waits && !isEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.awaitSent()
@@ -34,38 +35,27 @@ func (c *Conn) teardown(err error) error {
 	c.in.r.Release()
 
 	c.mu.Lock()
-	ending := c.life > alive
-	c.become(socketClosed)
-	c.send.stop()
+	c.become(socketClosed, nil)
 	orphans := make([]*Stream, 0, len(c.streams))
 	for _, s := range c.streams {
 		orphans = append(orphans, s)
 	}
-	if g := c.goAway; ending && len(orphans) == 0 && g != nil && g.Code == NoError && why != ErrClosed && !errors.As(why, &ce) {
-		why = io.EOF // both sides were to end, and this one has learnt by a write that the peer has
-	}
-	why = c.sayWhy(why, len(orphans))
-	c.err = why
 	c.awaitQuiet() // a goroutine that writes sees the closed connection and stops
 	c.dropQueued()
 	c.dropWriter()
-	c.wakeAllOpeners()
 	c.dropPings()
-	if c.shutdown != nil && c.shutdown.timer != nil {
-		c.shutdown.timer.Stop()
-	}
+	c.stopTimers()
 	c.mu.Unlock()
-	c.stopKeepalive()
 	for _, s := range orphans {
 		c.fail(s, connFailed, why)
 	}
 	c.report(why)
 	c.mu.Lock()
 	c.setCurrent(nil)
-	c.become(streamsFailed)
-	if c.done != nil {
-		close(c.done)
+	if c.done == nil {
+		c.done = make(chan struct{})
 	}
+	close(c.done)
 	c.mu.Unlock()
 	if why == ErrClosed || why == io.EOF {
 		return nil
@@ -97,14 +87,8 @@ func (c *Conn) closeSocket() {
 		defer close(closed)
 		c.nc.Close()
 	}()
-	timer := time.NewTimer(abortTimeout)
-	defer timer.Stop()
-	select {
-	case <-closed:
-	case <-timer.C:
-		if closeBelow(c.nc) {
-			<-closed
-		}
+	if !endsWithin(closed) && closeBelow(c.nc) {
+		<-closed
 	}
 }
 
@@ -117,17 +101,22 @@ func closeBelow(nc net.Conn) (reached bool) {
 	return ok
 }
 
-// sayWhy returns why the connection ended, given the error that reading met: what the
+// sayWhy returns why the connection ended, given the error that reading met, or what ended it before: what the
 // peer's GOAWAY said, if it said more than that. c.mu is held.
-func (c *Conn) sayWhy(err error, streams int) error {
+func (c *Conn) sayWhy(err error) error {
 	var ce *ConnError
 	if err == ErrClosed || errors.As(err, &ce) {
 		return err
 	}
-	if err == io.EOF && streams > 0 {
+	g, streams := c.goAway, len(c.streams)
+	bothEnd := g != nil && g.Code == NoError && (c.side == client || c.lifetime.shutdownWasCalled())
+	switch {
+	case bothEnd && streams == 0:
+		return io.EOF // although this side may have learnt by a write that the peer has ended
+	case err == io.EOF && streams > 0:
 		err = io.ErrUnexpectedEOF
 	}
-	if g := c.goAway; g != nil && (g.Code != NoError || err != io.EOF) {
+	if g != nil && (g.Code != NoError || err != io.EOF) {
 		return &ConnError{Code: g.Code, Fault: Told, Reason: g.Debug, Err: err}
 	}
 	return err

@@ -160,7 +160,7 @@ func (s *Stream) sendable() error {
 	case s.state == halfClosedLocal:
 		return ErrStreamDone
 	}
-	return s.c.err
+	return s.c.lifetime.reason()
 }
 
 // write queues o, waiting where it must. It takes ownership of what o holds unless it fails:
