@@ -65,7 +65,7 @@ func (r *Registry) Pools() []*tarn.Pool {
 }
 
 // AddEndpoints puts servers and clients at the end of the set: *rpc.Server, *rpc.ClientConn,
-// h2http.Endpoint of an http.Server, *h2http.Transport. One that is in it already, or nil, is left out.
+// *h2http.Server, *h2http.Transport. One that is in it already, or nil, is left out.
 // Sources must be comparable.
 func (r *Registry) AddEndpoints(sources ...endpoint.Source) {
 	r.mu.Lock()

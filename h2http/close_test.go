@@ -147,10 +147,10 @@ func TestEndLeavesNoWorkers(t *testing.T) {
 	const handlers = 8
 	for _, end := range []struct {
 		name string
-		end  func(*http.Server) error
+		end  func(*h2http.Server) error
 	}{
-		{"Close", (*http.Server).Close},
-		{"Shutdown", func(srv *http.Server) error {
+		{"Close", (*h2http.Server).Close},
+		{"Shutdown", func(srv *h2http.Server) error {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			if err := srv.Shutdown(ctx); !errors.Is(err, context.Canceled) {
@@ -162,14 +162,17 @@ func TestEndLeavesNoWorkers(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				srv, err := h2http.NewServer(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.URL.Path == "/blocked" {
 						<-release
 					}
-				})}
+				})}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
 				l := newPipes()
 				served := make(chan error, 1)
-				go func() { served <- h2http.Serve(l, srv) }()
+				go func() { served <- srv.Serve(l) }()
 				tr := &h2http.Transport{DialContext: l.dial}
 				get := func(path string) {
 					if resp, err := (&http.Client{Transport: tr}).Get("http://pipe" + path); err == nil {

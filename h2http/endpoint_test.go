@@ -14,18 +14,19 @@ import (
 // Server and transport show their connection to the debug page while it is open.
 func TestEndpoint(t *testing.T) {
 	srv := &http.Server{Addr: ":1", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") })}
-	if e := h2http.Endpoint(srv).Endpoint(); e.Kind != "HTTP server" || e.Name != ":1" || e.Conns != 0 {
-		t.Errorf("before it is configured: %+v", e)
-	}
 	pool := tarntest.NewPool(t)
-	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: pool}); err != nil {
+	s, err := h2http.NewServer(srv, &h2http.Config{Pool: pool})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if e := s.Endpoint(); e.Kind != "HTTP server" || e.Name != ":1" || e.Conns != 0 {
+		t.Errorf("before it serves: %+v", e)
 	}
 	l := listenTCP(t)
 	served := make(chan error, 1)
-	go func() { served <- h2http.Serve(l, srv) }()
+	go func() { served <- s.Serve(l) }()
 	defer func() {
-		srv.Close()
+		s.Close()
 		<-served
 	}()
 	tr := &h2http.Transport{DialContext: dialer(t), Config: h2http.Config{Pool: pool}}
@@ -36,7 +37,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	io.Copy(io.Discard, res.Body)
 	res.Body.Close()
-	server, client := h2http.Endpoint(srv).Endpoint(), tr.Endpoint()
+	server, client := s.Endpoint(), tr.Endpoint()
 	if server.Conns != 1 || len(server.Connections) != 1 || server.Connections[0].RecvWindow <= 0 {
 		t.Errorf("%+v", server)
 	}

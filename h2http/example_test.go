@@ -1,11 +1,13 @@
 package h2http_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/tarn-go/tarn/h2http"
 )
@@ -18,6 +20,43 @@ func ExampleConfigureServer() {
 		log.Fatal(err)
 	}
 	// log.Fatal(srv.ListenAndServeTLS("cert.pem", "key.pem"))
+}
+
+// A Server accepts its connections itself, and has a Shutdown of its own.
+func ExampleServer() {
+	s, err := h2http.NewServer(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s", r.Proto, r.URL.Path)
+	})}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }() // or s.ListenAndServe()
+
+	transport := &h2http.Transport{}
+	response, err := (&http.Client{Transport: transport}).Get("http://" + l.Addr().String() + "/hello")
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	response.Body.Close()
+	fmt.Printf("%s\n", text)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	fmt.Println(s.Shutdown(ctx)) // Close ends what has not ended when ctx has
+	fmt.Println(<-served)
+	// Output:
+	// HTTP/2.0 /hello
+	// <nil>
+	// http: Server closed
 }
 
 // Serve accepts HTTP/2 without TLS; a Transport is a client of it.

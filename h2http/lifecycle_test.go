@@ -41,14 +41,14 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 		<-inside
 		short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		if err := r.srv.Shutdown(short); !errors.Is(err, context.DeadlineExceeded) {
+		if err := r.Shutdown(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Shutdown with a handler running: %v", err)
 		}
 		if err := <-r.done; err != http.ErrServerClosed {
 			t.Errorf("serving ended with %v", err)
 		}
 		done := make(chan error, 1)
-		go func() { done <- r.srv.Shutdown(context.Background()) }()
+		go func() { done <- r.Shutdown(context.Background()) }()
 		close(release)
 		if got := p.transcript(1); !strings.HasSuffix(got, "DATA late") {
 			t.Errorf("%s", got)
@@ -78,9 +78,10 @@ func TestShutdownWhileAConnectionBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-accepted
-		ended := make(chan error, 1)
-		go func() { ended <- r.srv.Shutdown(t.Context()) }()
-		<-r.done // Serve has returned
+		ended, closed := make(chan error, 1), make(chan struct{})
+		r.srv.RegisterOnShutdown(sync.OnceFunc(func() { close(closed) }))
+		go func() { ended <- r.Shutdown(t.Context()) }()
+		<-closed // the listener is
 		if s.tls {
 			nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		}
@@ -113,34 +114,46 @@ func TestShutdownWhileAConnectionBegins(t *testing.T) {
 }
 
 // TestShutdownWhileAConnectionIsSilent: a connection that was accepted before Shutdown and sends nothing is closed after five seconds,
-// as by net/http, and Close closes it at once.
+// as by net/http, and Close closes it at once; http.Server's Close within a second.
 func TestShutdownWhileAConnectionIsSilent(t *testing.T) {
-	for name, end := range map[string]func(srv *http.Server) error{
-		"Shutdown": func(srv *http.Server) error { return srv.Shutdown(context.Background()) },
-		"Close":    (*http.Server).Close,
+	for _, c := range []struct {
+		name  string
+		end   func(*h2http.Server, *http.Server) error
+		limit time.Duration
+	}{
+		{"Shutdown", func(s *h2http.Server, _ *http.Server) error { return s.Shutdown(context.Background()) }, 6 * time.Second},
+		{"Close", func(s *h2http.Server, _ *http.Server) error { return s.Close() }, 0},
+		{"http.Server's Shutdown", func(_ *h2http.Server, srv *http.Server) error { return srv.Shutdown(context.Background()) }, 6 * time.Second},
+		{"http.Server's Close", func(_ *h2http.Server, srv *http.Server) error { return srv.Close() }, time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newPipes()
 				srv := &http.Server{Handler: http.NotFoundHandler()}
+				s, err := h2http.NewServer(srv, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
 				served := make(chan error, 1)
-				go func() { served <- h2http.Serve(l, srv) }()
+				go func() { served <- s.Serve(l) }()
 				nc, err := l.dial(t.Context(), "", "")
 				if err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
 				begun := time.Now()
-				if err := end(srv); err != nil {
+				if err := c.end(s, srv); err != nil {
 					t.Error(err)
 				}
 				if _, err := nc.Read(make([]byte, 1)); err == nil {
 					t.Error("the connection is open")
 				}
-				if took := time.Since(begun); name == "Close" && took > 0 || took > 6*time.Second {
+				if took := time.Since(begun); took > c.limit {
 					t.Errorf("after %v", took)
 				}
-				<-served
+				if err := <-served; err != http.ErrServerClosed {
+					t.Error(err)
+				}
 			})
 		})
 	}
@@ -156,7 +169,7 @@ func TestShutdownOfIdleConnections(t *testing.T) {
 		resp.Body.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := r.srv.Shutdown(ctx); err != nil {
+		if err := r.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -175,7 +188,7 @@ func TestClose(t *testing.T) {
 		p := r.dialPeer(t)
 		p.request(1, end, "GET", "/")
 		<-inside
-		if err := r.srv.Close(); err != nil {
+		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := <-ended; err != context.Canceled {
@@ -231,94 +244,47 @@ func TestConnState(t *testing.T) {
 	})
 }
 
-// TestHoldIsHidden shuts down with a connection open and hooks set: they must not be
-// called for anything but the connections that clients have made.
-func TestHoldIsHidden(t *testing.T) {
-	for _, s := range stacks {
-		if !s.own {
-			continue
-		}
-		t.Run(s.name, func(t *testing.T) {
-			var mu sync.Mutex
-			seen := make(map[string]int)
-			count := func(c net.Conn) {
-				mu.Lock()
-				defer mu.Unlock()
-				seen[c.RemoteAddr().String()]++
-			}
-			inside, release := make(chan struct{}), make(chan struct{})
-			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				close(inside)
-				<-release
-			}), func(srv *http.Server) {
-				srv.ConnState = func(c net.Conn, _ http.ConnState) { count(c) }
-				srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-					count(c)
-					return ctx
-				}
-			})
-			p := r.dialPeer(t)
-			p.request(1, end, "GET", "/")
-			<-inside
-			done := make(chan error, 1)
-			go func() { done <- r.srv.Shutdown(context.Background()) }()
-			<-r.done
-			close(release)
-			p.until("GOAWAY", func() bool { return p.goAway != nil })
-			p.nc.Close()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+// TestHooksDuringShutdown shuts down with a connection open and hooks set: they are called for the connections that clients
+// have made, and for nothing else.
+func TestHooksDuringShutdown(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		var mu sync.Mutex
+		seen := make(map[string]int)
+		count := func(c net.Conn) {
 			mu.Lock()
 			defer mu.Unlock()
-			if len(seen) != 1 || seen[p.nc.LocalAddr().String()] == 0 && !faultnet.Omits(t, "the relay has addresses of its own") {
-				t.Errorf("hooks were called for %v", seen)
+			seen[c.RemoteAddr().String()]++
+		}
+		inside, release, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(inside)
+			<-release
+		}), func(srv *http.Server) {
+			srv.RegisterOnShutdown(sync.OnceFunc(func() { close(closed) }))
+			srv.ConnState = func(c net.Conn, _ http.ConnState) { count(c) }
+			srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+				count(c)
+				return ctx
 			}
 		})
-	}
-}
-
-// TestHoldOfEachListener: net/http has one placeholder connection for all connections of a listener. A ConnState that is set
-// after ConfigureServer is called for it.
-func TestHoldOfEachListener(t *testing.T) {
-	faultnet.NeedsTCP(t, "placeholders are known by their network")
-	var mu sync.Mutex
-	holds := 0
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
-	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
-		t.Fatal(err)
-	}
-	srv.ConnState = func(c net.Conn, s http.ConnState) {
-		mu.Lock()
-		defer mu.Unlock()
-		if c.RemoteAddr().Network() == "pipe" && s == http.StateNew {
-			holds++
-		}
-	}
-	ended := make(chan error, 2)
-	for range cap(ended) {
-		l := listen(t, false)
-		go func() { ended <- h2http.Serve(l, srv) }()
-		for range 3 {
-			p := (&rig{addr: l.Addr().String()}).dialPeer(t)
-			p.request(1, end, "GET", "/")
-			p.ping()
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancel()
-	srv.Shutdown(ctx)
-	for range cap(ended) {
-		if err := <-ended; err != http.ErrServerClosed {
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		<-inside
+		done := make(chan error, 1)
+		go func() { done <- r.Shutdown(context.Background()) }()
+		<-closed
+		close(release)
+		p.until("GOAWAY", func() bool { return p.goAway != nil })
+		p.nc.Close()
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}
-	srv.Close()
-	mu.Lock()
-	defer mu.Unlock()
-	if holds != cap(ended) {
-		t.Errorf("%d placeholders for 3 connections on each of %d listeners", holds, cap(ended))
-	}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(seen) != 1 || seen[p.nc.LocalAddr().String()] == 0 && !faultnet.Omits(t, "the relay has addresses of its own") {
+			t.Errorf("hooks were called for %v", seen)
+		}
+	})
 }
 
 // TestIdleTimeout: a connection ends with a GOAWAY when it has been idle for IdleTimeout after a request. On a busy machine
@@ -545,7 +511,7 @@ func TestShutdownWithASilentClient(t *testing.T) {
 			<-began
 			begun := time.Now()
 			time.AfterFunc(handler, func() { close(left) })
-			if err := r.srv.Shutdown(t.Context()); err != nil {
+			if err := r.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(begun); took > handler+2*time.Second+500*time.Millisecond { // http.Server looks every half second

@@ -23,6 +23,7 @@ type stack struct {
 	serve func(srv *http.Server, l net.Listener) error
 	tls   bool
 	own   bool // by this package
+	lean  bool // by a Server of this package, which accepts the connections
 }
 
 func protocols(tls bool) *http.Protocols {
@@ -36,22 +37,29 @@ func protocols(tls bool) *http.Protocols {
 // stacks are net/http's HTTP/2, which is what the others are compared with, and every
 // way in which this package serves.
 var stacks = []stack{
-	{"net/http", func(srv *http.Server, l net.Listener) error { return srv.Serve(l) }, false, false},
-	{"net/http over TLS", func(srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") }, true, false},
-	{"ConfigureServer", func(srv *http.Server, l net.Listener) error { return srv.Serve(l) }, false, true},
-	{"ConfigureServer over TLS", func(srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") }, true, true},
-	{"Serve", func(srv *http.Server, l net.Listener) error { return h2http.Serve(l, srv) }, false, true},
-	{"ServeTLS", func(srv *http.Server, l net.Listener) error { return h2http.ServeTLS(l, srv, "", "") }, true, true},
+	{"net/http", func(srv *http.Server, l net.Listener) error { return srv.Serve(l) }, false, false, false},
+	{"net/http over TLS", func(srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") }, true, false, false},
+	{"ConfigureServer", func(srv *http.Server, l net.Listener) error { return srv.Serve(l) }, false, true, false},
+	{"ConfigureServer over TLS", func(srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") }, true, true, false},
+	{"Serve", func(srv *http.Server, l net.Listener) error { return h2http.Serve(l, srv) }, false, true, true},
+	{"ServeTLS", func(srv *http.Server, l net.Listener) error { return h2http.ServeTLS(l, srv, "", "") }, true, true, true},
 }
 
 // rig is a server and a client of net/http's that uses HTTP/2 only.
 type rig struct {
 	srv    *http.Server
+	ender  // srv, or its Server
 	url    string
 	addr   string
 	dial   faultnet.DialFunc // nil: dialTCP
 	client *http.Client
 	done   chan error // what serve returned
+}
+
+// ender ends a server.
+type ender interface {
+	Shutdown(context.Context) error
+	Close() error
 }
 
 // start serves h by s until the test ends. with changes the server before it serves.
@@ -83,16 +91,28 @@ func (s stack) startOn(t testing.TB, l net.Listener, dial faultnet.DialFunc, h h
 	for _, f := range with {
 		f(r.srv)
 	}
+	r.ender = r.srv
+	serve := func() error { return s.serve(r.srv, l) }
 	if s.own {
-		if err := h2http.ConfigureServer(r.srv, &h2http.Config{Pool: tarntest.NewPool(t), Limits: limits}); err != nil {
+		own, err := h2http.NewServer(r.srv, &h2http.Config{Pool: tarntest.NewPool(t), Limits: limits})
+		if err != nil {
 			t.Fatal(err)
+		}
+		if s.lean {
+			r.ender = own
+			serve = func() error {
+				if s.tls {
+					return own.ServeTLS(l, "", "")
+				}
+				return own.Serve(l)
+			}
 		}
 	}
 	r.client = &http.Client{Transport: tr}
-	go func() { r.done <- s.serve(r.srv, l) }()
+	go func() { r.done <- serve() }()
 	t.Cleanup(func() {
 		tr.CloseIdleConnections()
-		r.srv.Shutdown(context.Background())
+		r.Shutdown(context.Background())
 	})
 	return r
 }

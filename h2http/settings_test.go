@@ -115,7 +115,7 @@ func TestRegisterOnShutdown(t *testing.T) {
 		p.request(1, end, "GET", "/")
 		p.transcript(1)
 		p.nc.Close()
-		if err := r.srv.Shutdown(context.Background()); err != nil {
+		if err := r.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		<-called
@@ -265,10 +265,10 @@ func TestShutdownOfDeafPeer(t *testing.T) {
 		p.mu.Lock()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
-		if err := r.srv.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := r.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Shutdown: %v", err)
 		}
-		r.srv.Close()
+		r.Close()
 		p.nc.Close()
 		p.mu.Unlock()
 		<-ended
@@ -301,7 +301,7 @@ func TestKeptStrings(t *testing.T) {
 			p.transcript(id)
 		}
 		p.nc.Close()
-		if err := r.srv.Shutdown(context.Background()); err != nil {
+		if err := r.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		for i := range n {

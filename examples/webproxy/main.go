@@ -47,10 +47,13 @@ func run(ctx context.Context, listen string, h http.Handler) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: h}
+	s, err := h2http.NewServer(&http.Server{Handler: h}, nil)
+	if err != nil {
+		return err
+	}
 	done := make(chan error, 1)
-	defer context.AfterFunc(ctx, func() { done <- srv.Shutdown(context.Background()) })()
-	if err := h2http.Serve(l, srv); err != http.ErrServerClosed {
+	defer context.AfterFunc(ctx, func() { done <- s.Shutdown(context.Background()) })()
+	if err := s.Serve(l); err != http.ErrServerClosed {
 		return err
 	}
 	return <-done

@@ -90,15 +90,16 @@ func serveWith(t testing.TB, s security, h http.Handler, conf h2http.Config, wit
 		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 	}
 	conf.Pool = tarntest.NewPool(t)
-	if err := h2http.ConfigureServer(srv, &conf); err != nil {
+	own, err := h2http.NewServer(srv, &conf)
+	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
 	url := "http://" + l.Addr().String()
-	listen := func() error { return h2http.Serve(l, srv) }
+	listen := func() error { return own.Serve(l) }
 	if s != plain {
 		url = "https://" + l.Addr().String()
-		listen = func() error { return h2http.ServeTLS(l, srv, "", "") }
+		listen = func() error { return own.ServeTLS(l, "", "") }
 	}
 	if s == configured {
 		listen = func() error { return srv.ServeTLS(l, "", "") }
@@ -107,8 +108,8 @@ func serveWith(t testing.TB, s security, h http.Handler, conf h2http.Config, wit
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if srv.Shutdown(ctx) != nil {
-			srv.Close()
+		if own.Shutdown(ctx) != nil {
+			own.Close()
 		}
 		<-ended
 	})

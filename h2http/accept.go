@@ -7,97 +7,27 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Serve accepts connections on l and serves srv.Handler on them: unencrypted HTTP/2
-// by this package, and HTTP/1.1 by net/http, depending on a connection's first bytes.
-// Unless srv.Protocols says otherwise it serves both. Of a *tls.Conn, which a listener of
-// tls.NewListener accepts, ALPN selects the protocol. No goroutine of net/http's and
-// none of its buffers is kept for an HTTP/2 connection.
-//
-// Serve is otherwise srv.Serve: srv's settings count, srv.Shutdown and srv.Close end the
-// connections, and the error is never nil; after Shutdown or Close it is
-// http.ErrServerClosed.
-//
-// A server that has not been passed to ConfigureServer is configured with the zero
-// Config; call ConfigureServer first when several listeners serve one http.Server.
-func Serve(l net.Listener, srv *http.Server) error {
-	e, err := serving(l, srv)
-	if err != nil {
-		return err
-	}
-	a := newAcceptor(l, e, nil)
-	a.http2 = srv.Protocols == nil || srv.Protocols.UnencryptedHTTP2()
-	a.http1 = srv.Protocols == nil || srv.Protocols.HTTP1()
-	return a.serve()
-}
-
-// ServeTLS is Serve over TLS, where ALPN selects HTTP/2 or HTTP/1.1. The files hold a
-// certificate and its key, which take the place of those of srv.TLSConfig; they may be
-// empty if that has a certificate.
-func ServeTLS(l net.Listener, srv *http.Server, certFile, keyFile string) error {
-	e, err := serving(l, srv)
-	if err != nil {
-		return err
-	}
-	config := srv.TLSConfig.Clone()
-	http1, http2 := true, true
-	if p := srv.Protocols; p != nil {
-		http1, http2 = p.HTTP1(), p.HTTP2()
-	}
-	// In the order in which they are, as net/http: the server's order is its preference.
-	protos := slices.DeleteFunc(slices.Clone(config.NextProtos), func(p string) bool { return p == protoTLS && !http2 || p == "http/1.1" && !http1 })
-	if http2 && !slices.Contains(protos, protoTLS) {
-		protos = append(protos, protoTLS)
-	}
-	if http1 && !slices.Contains(protos, "http/1.1") {
-		protos = append(protos, "http/1.1")
-	}
-	config.NextProtos = protos
-	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil || certFile != "" || keyFile != "" {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			l.Close()
-			return err
-		}
-		config.Certificates = []tls.Certificate{cert}
-	}
-	return newAcceptor(l, e, config).serve()
-}
-
-// serving returns the engine for srv, and closes l if there is none.
-func serving(l net.Listener, srv *http.Server) (*engine, error) {
-	if e := engineOf(srv); e != nil {
-		return e, nil
-	}
-	e, err := configure(srv, nil)
-	if err != nil {
-		l.Close()
-	}
-	return e, err
-}
-
 // acceptor accepts connections, keeps those that use HTTP/2, and is the listener
 // from which net/http accepts the others.
 type acceptor struct {
 	net.Listener
-	engine *engine
-	tls    *tls.Config // nil: the listener's connections are served as they are
-	http2  bool        // is served, unencrypted
-	http1  bool        // the same
-	base   context.Context
+	server *Server
+	engine *engine         // server's
+	base   context.Context // the parent of all its requests' contexts
+	tls    *tls.Config     // nil: the listener's connections are served as they are
+	http2  bool            // is served, unencrypted
+	http1  bool            // the same
 	others chan accepted
 	passed net.Conn // what Accept has returned last; nil: an error, or nothing
 
+	begin  sync.Once     // begins accepting
+	once   sync.Once     // closes closed
 	closed chan struct{}
-	once   sync.Once // closes it
-	begin  sync.Once // begins accepting
-	mu     sync.Mutex
-	held   bool // Accept has returned a hold
 }
 
 // newcomer is a connection of which the protocol is not known yet.
@@ -114,21 +44,14 @@ type accepted struct {
 	err  error
 }
 
-func newAcceptor(l net.Listener, e *engine, config *tls.Config) *acceptor {
-	a := &acceptor{Listener: l, engine: e, tls: config, base: context.Background()}
-	a.others, a.closed = make(chan accepted), make(chan struct{})
-	return a
+func newAcceptor(l net.Listener, s *Server, base context.Context) *acceptor {
+	return &acceptor{Listener: l, server: s, engine: s.engine, base: base,
+		others: make(chan accepted), closed: make(chan struct{})}
 }
 
 func (a *acceptor) serve() error {
-	srv := a.engine.srv
-	if srv.BaseContext != nil {
-		if a.base = srv.BaseContext(a.Listener); a.base == nil {
-			panic("BaseContext returned a nil context")
-		}
-	}
 	defer a.Close()
-	return srv.Serve(a)
+	return a.server.http.Serve(a)
 }
 
 // accept accepts connections until the listener fails.
@@ -145,7 +68,7 @@ func (a *acceptor) accept() {
 			}
 			continue
 		}
-		if !a.enter(nc) {
+		if !a.server.conns.enter(nc) {
 			nc.Close()
 			return
 		}
@@ -169,18 +92,6 @@ func (a *acceptor) introduce(nc net.Conn) *newcomer {
 	c.ctx = context.WithValue(ctx, http.LocalAddrContextKey, c.conn.LocalAddr())
 	a.engine.report(c.conn, http.StateNew)
 	return c
-}
-
-// enter enters nc among the connections whose protocol is not known yet; false: the engine may have been found without
-// connections already.
-func (a *acceptor) enter(nc net.Conn) bool {
-	a.engine.mu.Lock()
-	defer a.engine.mu.Unlock()
-	if a.isClosed() {
-		return false
-	}
-	a.engine.asked[nc] = time.Now()
-	return true
 }
 
 // pass hands net/http a connection or an error; false: it does not accept any more.
@@ -297,14 +208,15 @@ func looksLikeHTTP(header [5]byte) bool {
 
 // drop closes a connection that is not served.
 func (a *acceptor) drop(c *newcomer) {
-	a.engine.forget(c.nc)
+	a.server.conns.known(c.nc)
 	c.nc.Close()
 	a.engine.report(c.conn, http.StateClosed)
 }
 
-// other passes a connection of HTTP/1.1 on to net/http: conn, which reads again what has been read of c.
+// other passes a connection of HTTP/1.1 on to net/http: conn, which reads again what has been read of c. When the server ends it is
+// closed, as by net/http.
 func (a *acceptor) other(c *newcomer, conn net.Conn) {
-	a.engine.forget(c.nc)
+	a.server.conns.known(c.nc)
 	if !a.pass(accepted{conn: conn, ctx: c.ctx}) {
 		a.drop(c)
 	}
@@ -312,11 +224,8 @@ func (a *acceptor) other(c *newcomer, conn net.Conn) {
 
 // mine serves a connection of HTTP/2.
 func (a *acceptor) mine(c *newcomer, conn net.Conn, p preface) {
-	sc := a.engine.start(conn, serverHandler{a.engine.srv}, c.ctx, p, func() { a.engine.report(c.conn, http.StateClosed) })
-	a.engine.forget(c.nc)
-	if a.isClosed() {
-		sc.h2.Shutdown("")
-	}
+	a.server.start(conn, serverHandler{a.engine.srv}, c.ctx, p, func() { a.engine.report(c.conn, http.StateClosed) })
+	a.server.conns.known(c.nc)
 }
 
 // serverHandler is what net/http wraps a server's Handler in.
@@ -341,19 +250,19 @@ func generalOptions(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 4<<10))
 }
 
-// Accept returns what net/http is to serve: a connection of HTTP/1.1, and, when
-// net/http shuts down with connections of HTTP/2 left, a hold. The first call begins
-// accepting: by then Shutdown knows of the listener, and waits for its connections.
+// Accept returns what net/http is to serve: the connections of HTTP/1.1. The first call begins accepting: by then
+// Shutdown knows of the listener. When net/http has closed that, Accept returns an error once no connection is left, since
+// Shutdown waits until then.
 func (a *acceptor) Accept() (net.Conn, error) {
 	a.begin.Do(func() { go a.accept() })
 	if a.passed != nil { // net/http has called its hooks for it
-		a.engine.passed.Delete(a.passed)
+		a.server.passed.Delete(a.passed)
 		a.passed = nil
 	}
 	select {
 	case o := <-a.others:
 		if o.err == nil {
-			a.engine.passed.Store(o.conn, o.ctx)
+			a.server.passed.Store(o.conn, o.ctx)
 			a.passed = o.conn
 			return o.conn, nil
 		}
@@ -362,14 +271,10 @@ func (a *acceptor) Accept() (net.Conn, error) {
 		}
 	case <-a.closed:
 	}
-	a.mu.Lock()
-	again := a.held
-	a.held = true
-	a.mu.Unlock()
-	if !again && a.engine.busy() {
-		if c, err := newHold(a.engine.empty, a.engine.closeAll); err == nil {
-			return c, nil
-		}
+	a.server.stopped()
+	select {
+	case <-a.server.conns.ended:
+	case <-a.server.released:
 	}
 	return nil, net.ErrClosed
 }
