@@ -25,8 +25,8 @@ type acceptor struct {
 	others chan accepted
 	passed net.Conn // what Accept has returned last; nil: an error, or nothing
 
-	begin  sync.Once     // begins accepting
-	once   sync.Once     // closes closed
+	begin  sync.Once // begins accepting
+	once   sync.Once // closes closed
 	closed chan struct{}
 }
 
