@@ -135,6 +135,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	err := s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Options = options
+		req.Contexts.QueryOnDiskID = true
 		return t.chain(ctx, req, func(calls []*conn.Call) error {
 			r, err := proto.DecodeCreateResponse(calls[0].Message())
 			if err != nil {

@@ -257,6 +257,11 @@ func (f *Fs) stat(share *smb.Share, name string) (iofs.FileInfo, error) {
 	return info, err
 }
 
+// look is stat with the share.
+func (f *Fs) look(share *smb.Share) lookup {
+	return func(name string) (iofs.FileInfo, error) { return f.stat(share, name) }
+}
+
 func (f *Fs) Put(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) (fs.Object, error) {
 	o := &Object{fs: f, remote: src.Remote()}
 	if err := o.Update(ctx, in, src, options...); err != nil {
@@ -291,7 +296,7 @@ func (f *Fs) Rmdir(ctx context.Context, dir string) error {
 		if !info.IsDir() {
 			return fs.ErrorIsFile
 		}
-		return remove(share, name)
+		return remove(share, share.Lstat, info, name)
 	})
 	return missing(err, fs.ErrorDirNotFound)
 }
@@ -378,7 +383,7 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 			return err
 		}
 		move := func() error { return share.Rename(from, name) }
-		if err := withParents(share, name, func() error { return rename(share, o.info, from, name, move) }); err != nil {
+		if err := withParents(share, name, func() error { return rename(f.look(share), o.info, from, name, move) }); err != nil {
 			return err
 		}
 		if t.modified.Equal(src.ModTime(ctx)) && t.accessed.IsZero() {
@@ -416,7 +421,7 @@ func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string
 			return err
 		}
 		move := func() error { return share.RenameNoReplace(from, name) }
-		return withParents(share, name, func() error { return rename(share, before, from, name, move) })
+		return withParents(share, name, func() error { return rename(share.Lstat, before, from, name, move) })
 	})
 	if errors.Is(err, iofs.ErrExist) {
 		return fs.ErrorDirExists

@@ -2,6 +2,7 @@ package rclone
 
 import (
 	"errors"
+	"fmt"
 	iofs "io/fs"
 
 	"github.com/tarn-go/tarn/smb"
@@ -19,34 +20,50 @@ func settle(change func() error, made func() (bool, error)) error {
 		if losses == maxLosses || !errors.Is(err, smb.ErrConnLost) {
 			return err
 		}
-		if yes, lookErr := made(); lookErr != nil {
-			return err
-		} else if yes {
+		switch yes, lookErr := made(); {
+		case lookErr != nil:
+			return fmt.Errorf("%w; whether the change was made is not known: %v", err, lookErr)
+		case yes:
 			return nil
 		}
 	}
 }
 
-// remove removes a file or an empty directory.
-func remove(share *smb.Share, name string) error {
-	return settle(func() error { return share.Remove(name) }, func() (bool, error) { return isMissing(share.Lstat(name)) })
+// lookup describes what has a name: the Lstat or Stat of a share.
+type lookup func(name string) (iofs.FileInfo, error)
+
+// errAnother says that a name is that of another file than the one that was to be changed. Whether the change was made is not known then.
+var errAnother = errors.New("another file has the name")
+
+// remove removes the file or empty directory before. Another one that has its name after a loss is not removed.
+func remove(share *smb.Share, at lookup, before iofs.FileInfo, name string) error {
+	return settle(func() error { return share.Remove(name) }, func() (bool, error) { return isRemoved(at, before, name) })
+}
+
+// removeAll removes the directory before with all that is in it. Another one that has its name after a loss is not removed.
+func removeAll(share *smb.Share, before iofs.FileInfo, name string) error {
+	return settle(func() error { return share.RemoveAll(name) }, func() (bool, error) { return isRemoved(share.Lstat, before, name) })
+}
+
+// isRemoved reports whether the file or directory before is not there any more.
+func isRemoved(at lookup, before iofs.FileInfo, name string) (bool, error) {
+	after, err := at(name)
+	if gone, err := isMissing(after, err); gone || err != nil {
+		return gone, err
+	}
+	x, y := before.Sys().(*smb.FileStat), after.Sys().(*smb.FileStat)
+	switch known := x.FileID != 0 && y.FileID != 0; {
+	case known && x.FileID != y.FileID:
+		return true, nil
+	case known && x.CreationTime.Equal(y.CreationTime), !known && sameFile(before, after):
+		return false, nil
+	}
+	return false, errAnother // file systems give a new file the id of one that was removed
 }
 
 // makeDirs makes a directory and those above it, unless they exist.
 func makeDirs(share *smb.Share, name string) error {
 	return settle(func() error { return share.MkdirAll(name, 0o777) }, never)
-}
-
-// removeAll removes the directory before with all that is in it, and not another one that has its name after a loss.
-func removeAll(share *smb.Share, before iofs.FileInfo, name string) error {
-	return settle(func() error { return share.RemoveAll(name) }, func() (bool, error) {
-		after, err := share.Lstat(name)
-		if gone, err := isMissing(after, err); gone || err != nil {
-			return gone, err
-		}
-		x, y := before.Sys().(*smb.FileStat).FileID, after.Sys().(*smb.FileStat).FileID
-		return x != 0 && y != 0 && x != y, nil
-	})
 }
 
 // never has a change repeated after every loss, which does no harm if it was made.
@@ -60,15 +77,18 @@ func isMissing(_ iofs.FileInfo, err error) (bool, error) {
 	return false, err
 }
 
-// rename gives the file or directory before another name by change. After a loss, the file that has the name must be that one.
-func rename(share *smb.Share, before iofs.FileInfo, from, to string, change func() error) error {
+// rename gives the file or directory before another name by change. After a loss it is given the name if it has the old one, and no other
+// file is, which may have the old name.
+func rename(at lookup, before iofs.FileInfo, from, to string, change func() error) error {
 	return settle(change, func() (bool, error) {
-		if gone, err := isMissing(share.Lstat(from)); !gone || err != nil {
+		now, err := at(from)
+		gone, err := isMissing(now, err)
+		if err != nil || !gone && sameFile(before, now) {
 			return false, err
 		}
-		after, err := share.Lstat(to)
+		after, err := at(to)
 		if err == nil && !sameFile(before, after) {
-			err = iofs.ErrNotExist
+			err = errAnother
 		}
 		return err == nil, err
 	})

@@ -68,7 +68,7 @@ func TestChangesAcrossLosses(t *testing.T) {
 			return o.Remove(t.Context())
 		}, "a", ""},
 		{"rmdir", func(n int) error { return f.Rmdir(t.Context(), name(n, "d")) }, "d", ""},
-		{"purge", func(n int) error { return f.Purge(t.Context(), name(n, "d")) }, "d", ""},
+		{"purge", func(n int) error { return f.Purge(t.Context(), name(n, "d")) }, "d d/a d/b", ""},
 		{"mkdir", func(n int) error { return f.Mkdir(t.Context(), name(n, "d")) }, "", "d"},
 		{"move directory", func(n int) error { return f.DirMove(t.Context(), f, name(n, "d"), name(n, "e")) }, "d", "e"},
 	} {

@@ -55,7 +55,9 @@ func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 }
 
 func (o *Object) Remove(ctx context.Context) error {
-	err := o.fs.use(ctx, o.remote, fs.ErrorIsDir, remove)
+	err := o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
+		return remove(share, o.fs.look(share), o.info, name)
+	})
 	return missing(err, fs.ErrorObjectNotFound)
 }
 
