@@ -132,7 +132,7 @@ func sessions(pool *tarn.Pool) *Registry {
 	r := NewRegistry(pool)
 	r.AddEndpoints(&scripted{state: endpoint.State{Kind: "SMB session", Name: "dc1.example.org:445", Conns: 1, Session: &endpoint.Session{
 		Server: "dc1.example.org:445", Servers: []string{"dc1.example.org:445", "dc2.example.org:445"}, Dialect: "3.1.1",
-		Protection: "encrypted with AES-128-GCM", Age: 90 * time.Second, InFlight: 17, Credits: 480, Waiting: 2}}},
+		Protection: "encrypted with AES-128-GCM", Age: 90 * time.Second, InFlight: 17, Credits: 480, Waiting: 2, Received: 5 << 20, Sent: 3 << 30, Reconnects: 4}}},
 		&scripted{state: endpoint.State{Kind: "SMB session", Name: "nas:445", Session: &endpoint.Session{
 			Server: "nas:445", Servers: []string{"nas:445"}, Dialect: "2.1", Protection: "none"}}})
 	return r
@@ -150,15 +150,18 @@ func TestSessionPage(t *testing.T) {
 		return w.Body.String()
 	}
 	for query, wants := range map[string][]string{
-		"?view=calls": {"SMB session dc1.example.org:445", "dc2.example.org<wbr>:445", "3.1.1", "encrypted with AES-128-GCM", "1 min", "<dd>17</dd>", "<dd>480</dd>", "SMB session nas:445"},
+		"?view=calls": {"SMB session dc1.example.org:445", "dc2.example.org<wbr>:445", "3.1.1", "encrypted with AES-128-GCM", "1 min", "<dd>17</dd>", "<dd>480</dd>", "5 MiB", "3 GiB", "<dd>4</dd>", "SMB session nas:445"},
 		"?view=calls&endpoint=SMB+session+nas:445": {"not connected", "2.1", `<span class="warn">none</span>`},
-		"?format=json": {`"session":{"server":"dc1.example.org:445"`, `"in_flight":17`},
+		"?format=json": {`"session":{"server":"dc1.example.org:445"`, `"in_flight":17`, `"received":5242880,"sent":3221225472,"reconnects":4`},
 		"?format=prometheus": {
 			`tarn_endpoint_session_connected{endpoint="SMB session dc1.example.org:445",server="dc1.example.org:445",dialect="3.1.1",protection="encrypted with AES-128-GCM"} 1` + "\n",
 			`tarn_endpoint_session_connected{endpoint="SMB session nas:445",server="nas:445",dialect="2.1",protection="none"} 0` + "\n",
 			`tarn_endpoint_session_requests_in_flight{endpoint="SMB session dc1.example.org:445"} 17` + "\n",
 			`tarn_endpoint_session_credits{endpoint="SMB session dc1.example.org:445"} 480` + "\n",
 			`tarn_endpoint_session_waiting{endpoint="SMB session dc1.example.org:445"} 2` + "\n",
+			`tarn_endpoint_session_received_bytes_total{endpoint="SMB session dc1.example.org:445"} 5.24288e+06` + "\n",
+			`tarn_endpoint_session_sent_bytes_total{endpoint="SMB session dc1.example.org:445"} 3.221225472e+09` + "\n",
+			`tarn_endpoint_session_reconnects_total{endpoint="SMB session dc1.example.org:445"} 4` + "\n",
 		},
 	} {
 		text := get(query)

@@ -15,6 +15,7 @@ func (s *Session) Endpoint() endpoint.State {
 	e := endpoint.State{Kind: "SMB session", Name: info.Addr, Session: session}
 	c, closed := s.current()
 	session.Closed = closed
+	session.Received, session.Sent, session.Reconnects = s.traffic.Received.Load(), s.traffic.Sent.Load(), s.reconnects.Load()
 	if c == nil {
 		return e
 	}

@@ -1,6 +1,9 @@
 package smb_test
 
 import (
+	"context"
+	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn/debug/endpoint"
@@ -47,12 +50,53 @@ func TestEndpoint(t *testing.T) {
 		}
 		close(answer)
 		must(t, <-answered)
-		if got := s.Endpoint().Session; got.InFlight != 0 {
+		if got := s.Endpoint().Session; got.InFlight != 0 || got.Received == 0 || got.Sent == 0 || got.Reconnects != 0 {
 			t.Errorf("answered: %+v", got)
 		}
 		s.Close()
 		if e := s.Endpoint(); e.Conns != 0 || !e.Session.Closed || e.Session.InFlight != 0 {
 			t.Errorf("closed: %+v, %+v", e, e.Session)
 		}
+	}
+}
+
+// totalledConn counts what is read and written.
+type totalledConn struct {
+	net.Conn
+	received, sent *atomic.Uint64
+}
+
+func (c totalledConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.Add(uint64(n))
+	return n, err
+}
+
+func (c totalledConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.sent.Add(uint64(n))
+	return n, err
+}
+
+// TestEndpointTraffic has the bytes of a session with two connections, the first of which was lost.
+func TestEndpointTraffic(t *testing.T) {
+	srv := script.Server{Signed: true, Signing: proto.SigningAESGMAC}
+	var received, sent atomic.Uint64
+	var conns []net.Conn
+	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}, DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := srv.Dial(ctx, network, addr)
+		conns = append(conns, nc)
+		return totalledConn{nc, &received, &sent}, err
+	}}
+	s, err := d.Dial(t.Context(), "server")
+	must(t, err)
+	share, err := s.Mount(t.Context(), "share")
+	must(t, err)
+	must(t, share.WriteFile("a", make([]byte, 100_000), 0o666))
+	conns[0].Close()
+	must(t, share.WriteFile("a", make([]byte, 100_000), 0o666))
+	s.Close() // sends and receives nothing after that
+	if e := s.Endpoint().Session; e.Reconnects != 1 || e.Received != received.Load() || e.Sent != sent.Load() || e.Sent < 200_000 {
+		t.Errorf("%+v after %d connections, %d bytes received and %d sent", e, len(conns), received.Load(), sent.Load())
 	}
 }

@@ -158,6 +158,7 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) 
 	s.servers[at].config = who.config
 	s.mu.Unlock()
 	if old != nil {
+		s.reconnects.Add(1)
 		old.Wait()
 	}
 	return c, nil

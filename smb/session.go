@@ -40,6 +40,9 @@ type Session struct {
 
 	streams    streams
 	unanswered unanswered
+
+	traffic    conn.Traffic
+	reconnects atomic.Uint64 // connections that have replaced one
 }
 
 // dialFailure is the error of the last attempts to replace a connection.
@@ -67,7 +70,7 @@ func newSession(cfg Dialer, addrs ...string) *Session {
 func (s *Session) newConnConfig(host string) *conn.Config {
 	cfg, l := &s.cfg, &s.cfg.Limits
 	c := &conn.Config{
-		Pool: cfg.Pool, Host: host, ClientGUID: cfg.ClientGUID,
+		Pool: cfg.Pool, Traffic: &s.traffic, Host: host, ClientGUID: cfg.ClientGUID,
 		Authenticate: func(ctx context.Context, host string) (spnego.Mechanism, error) {
 			return cfg.Initiator.Start(ctx, host)
 		},

@@ -61,6 +61,9 @@ type Session struct {
 	InFlight   int           `json:"in_flight"`            // requests that the server has not answered
 	Credits    int           `json:"credits"`              // that the server has granted and no request uses
 	Waiting    int           `json:"waiting"`              // calls that wait for credits
+	Received   uint64        `json:"received"`             // bytes, on all its connections
+	Sent       uint64        `json:"sent"`                 // bytes, on all its connections
+	Reconnects uint64        `json:"reconnects"`           // connections that have replaced a lost one
 }
 
 // Conn is one connection.

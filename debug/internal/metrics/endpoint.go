@@ -49,7 +49,7 @@ func Endpoint() []EndpointMetric {
 			return list
 		}
 	}
-	ofSession := func(f func(*endpoint.Session) int) func(endpoint.State) []Point {
+	ofSession := func(f func(*endpoint.Session) uint64) func(endpoint.State) []Point {
 		return func(e endpoint.State) []Point {
 			if e.Session == nil {
 				return nil
@@ -81,8 +81,11 @@ func Endpoint() []EndpointMetric {
 				}
 				return nil
 			}},
-		{"tarn_endpoint_session_requests_in_flight", "Requests of the SMB session that the server has not answered.", "{request}", Gauge, nil, ofSession(func(s *endpoint.Session) int { return s.InFlight })},
-		{"tarn_endpoint_session_credits", "Credits that the server has granted and no request uses.", "{credit}", Gauge, nil, ofSession(func(s *endpoint.Session) int { return s.Credits })},
-		{"tarn_endpoint_session_waiting", "Calls that wait for credits.", "{call}", Gauge, nil, ofSession(func(s *endpoint.Session) int { return s.Waiting })},
+		{"tarn_endpoint_session_requests_in_flight", "Requests of the SMB session that the server has not answered.", "{request}", Gauge, nil, ofSession(func(s *endpoint.Session) uint64 { return uint64(s.InFlight) })},
+		{"tarn_endpoint_session_credits", "Credits that the server has granted and no request uses.", "{credit}", Gauge, nil, ofSession(func(s *endpoint.Session) uint64 { return uint64(s.Credits) })},
+		{"tarn_endpoint_session_waiting", "Calls that wait for credits.", "{call}", Gauge, nil, ofSession(func(s *endpoint.Session) uint64 { return uint64(s.Waiting) })},
+		{"tarn_endpoint_session_received_bytes_total", "Bytes received from the server.", "By", Counter, nil, ofSession(func(s *endpoint.Session) uint64 { return s.Received })},
+		{"tarn_endpoint_session_sent_bytes_total", "Bytes sent to the server.", "By", Counter, nil, ofSession(func(s *endpoint.Session) uint64 { return s.Sent })},
+		{"tarn_endpoint_session_reconnects_total", "Connections that have replaced a lost one.", "{connection}", Counter, nil, ofSession(func(s *endpoint.Session) uint64 { return s.Reconnects })},
 	}
 }

@@ -12,7 +12,8 @@ import (
 // Config holds the settings of a connection. It must not change while connections use it; every field is
 // required unless stated otherwise.
 type Config struct {
-	Pool *tarn.Pool
+	Pool    *tarn.Pool
+	Traffic *Traffic // of all connections that have it
 	// Host is the server's name, for the authentication and for NEGOTIATE.
 	Host string
 	// ClientGUID identifies the client to the server (MS-SMB2 2.2.3): leases and durable

@@ -1,6 +1,12 @@
 package conn
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Traffic is how many bytes connections have exchanged with servers, below encryption and with the frames' headers.
+type Traffic struct{ Received, Sent atomic.Uint64 }
 
 // Figures are what a connection is doing at one time.
 type Figures struct {

@@ -41,6 +41,7 @@ func (c *Conn) receiveFrame() error {
 		c.arriving.Store(true)
 		defer c.arriving.Store(false)
 	}
+	c.cfg.Traffic.Received.Add(uint64(directtcp.HeaderLen + n))
 	if n < proto.HeaderSize {
 		return ProtocolError("frame shorter than a header")
 	}

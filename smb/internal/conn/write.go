@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn"
@@ -18,14 +19,15 @@ const stall = 20 * time.Millisecond
 // buffer until the write has ended.
 type sender struct {
 	nc     net.Conn
+	sent   *atomic.Uint64
 	vector bool          // nc is a socket: header and payload are written by one system call, and the kernel buffers them
 	token  chan struct{} // capacity 1: full when no goroutine writes
 	vec    [2][]byte     // what bufs points to; under the token, like bufs
 	bufs   net.Buffers
 }
 
-func (s *sender) init(nc net.Conn) {
-	s.nc = nc
+func (s *sender) init(nc net.Conn, sent *atomic.Uint64) {
+	s.nc, s.sent = nc, sent
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		s.vector = true
@@ -54,6 +56,12 @@ func (s *sender) unlock() { s.token <- struct{}{} }
 // attempt writes f from its byte sent on, under the token. It returns how many bytes of f have been sent in
 // all.
 func (s *sender) attempt(f *frame, sent int) (int, error) {
+	now, err := s.writeFrom(f, sent)
+	s.sent.Add(uint64(now - sent))
+	return now, err
+}
+
+func (s *sender) writeFrom(f *frame, sent int) (int, error) {
 	head := f.buf.Bytes()
 	if len(f.payload) == 0 {
 		n, err := s.nc.Write(head[sent:])
