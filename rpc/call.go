@@ -187,7 +187,7 @@ func authType(p peer.Peer) string {
 
 // open begins an attempt; a then owns the stream. It takes ownership of out's DATA. On error, seen says
 // whether the server may have received any of it.
-func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
+func (c *call) open(a *grpcAttempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
 	r := conn.route(c.method, &c.info, c.authority())
 	out.Block = r.block
 	a.conn = conn
@@ -242,7 +242,7 @@ func (c *clientConn) fits(size int, fields []h2.Field) error {
 }
 
 // openFailed says how far the server got with an attempt that could not be opened, and returns its error.
-func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) (progress, error) {
+func (c *call) openFailed(a *grpcAttempt, conn *clientConn, out *h2.Out, err error) (progress, error) {
 	a.mu.Lock()
 	a.sent = out.Opened
 	ended, seen, st := a.end != nil, a.seen, a.status

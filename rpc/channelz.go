@@ -50,7 +50,7 @@ func (c *clientConn) began() {
 
 // counted counts the end of a's stream. A stream that the server ended with a trailer has succeeded, whatever
 // its status.
-func (c *clientConn) counted(a *attempt, err error) {
+func (c *clientConn) counted(a *grpcAttempt, err error) {
 	if c.entity == nil {
 		return
 	}

@@ -277,7 +277,7 @@ func (c *clientConn) OnIdle(*h2.Conn) {}
 // OnHeaders passes a response's header or trailer to its attempt.
 func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.placing.cancel()
-	if a, ok := s.Value.(*attempt); ok {
+	if a, ok := s.Value.(*grpcAttempt); ok {
 		a.gotHeaders(s, h, e)
 	}
 }
@@ -285,7 +285,7 @@ func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 // OnData passes a piece of the response to its attempt.
 func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	c.placing.cancel()
-	a, ok := s.Value.(*attempt)
+	a, ok := s.Value.(*grpcAttempt)
 	if !ok {
 		b.Free()
 		return
@@ -296,7 +296,7 @@ func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 // OnReset ends the attempt.
 func (c *clientConn) OnReset(s *h2.Stream, err error) {
 	c.placing.cancel()
-	if a, ok := s.Value.(*attempt); ok {
+	if a, ok := s.Value.(*grpcAttempt); ok {
 		a.gotReset(s, err)
 	}
 }
@@ -307,7 +307,7 @@ func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 	if n < placeFrom {
 		return nil
 	}
-	a, ok := s.Value.(*attempt)
+	a, ok := s.Value.(*grpcAttempt)
 	if !ok {
 		return nil
 	}
@@ -319,5 +319,5 @@ func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 // Landed reports its arrival.
 func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
 	c.placing.filled()
-	s.Value.(*attempt).placedData(s, n, e)
+	s.Value.(*grpcAttempt).placedData(s, n, e)
 }

@@ -105,7 +105,7 @@ func (c *call) statsOutPayload(ctx context.Context, v any, info payloadInfo) {
 }
 
 // statsInHeader reports the response's header, if one has come, once.
-func (c *call) statsInHeader(a *attempt) {
+func (c *call) statsInHeader(a *grpcAttempt) {
 	a.mu.Lock()
 	sh, n, reported := a.header, a.headerLen, a.headerReported
 	a.headerReported = sh != nil
@@ -126,15 +126,20 @@ func (c *call) statsInPayload(v any, size int, r *received) {
 	}
 }
 
-func (c *call) statsEnd(a *attempt, err error) {
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
+// statsEnd reports the end of an attempt over gRPC.
+func (c *call) statsEnd(a *grpcAttempt, err error) {
 	c.statsInHeader(a)
 	a.mu.Lock()
 	n := a.trailerLen
 	a.mu.Unlock()
-	trailer := a.trailerMD()
+	c.statsEnded(a.trailerMD(), n, err)
+}
+
+// statsEnded reports the trailer of an attempt, of n bytes, if one has come, and the end.
+func (c *call) statsEnded(trailer metadata.MD, n int, err error) {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	ctx := c.statsContext()
 	for _, h := range c.cc.opts.stats {
 		if trailer != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -16,11 +15,11 @@ import (
 )
 
 // clientStream is a streaming call: a grpc.ClientStream over a series of attempts, which ends when the server
-// has answered one.
+// has answered one. It is the same over every carrier.
 type clientStream struct {
 	call
 	desc     *grpc.StreamDesc
-	stop     func() bool // ends the watch on the context; nil without one
+	stop     func() bool // ends the watch on the context, and on the client's end; nil without one; under mu
 	phase    streamPhase
 	received bool // a message has been received; used by RecvMsg only
 
@@ -30,15 +29,16 @@ type clientStream struct {
 	replay    []message.Message  // messages that may have to be sent again
 	firstKept [1]message.Message // the first array of replay: a call with one request needs no other
 	replayLen int
-	closed    bool     // the caller has half-closed
-	prepared  *attempt // has a connection, and its stream is opened together with the request; nil: none
+	closed    bool // the caller has half-closed
+	reported  bool // the end of the current attempt, which could not be opened
+	usedFirst bool // first has been used
 
-	a atomic.Pointer[attempt] // nil until opened; set while sendMu is held
+	mu       sync.Mutex
+	prepared bool    // now is connected, and is opened together with the request; changed while sendMu is held, too
+	now      attempt // nil: there is none, or it is being replaced; changed while sendMu is held, too
+	result   error   // the call's error, once it has ended; nil: OK
 
-	mu     sync.Mutex
-	result error // the call's error, once it has ended; nil: OK
-
-	first attempt // most calls have no other: it needs no memory of its own
+	first grpcAttempt // over gRPC; most calls have no other: it needs no memory of its own
 }
 
 var _ grpc.ClientStream = (*clientStream)(nil)
@@ -54,9 +54,6 @@ func (cc *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, meth
 }
 
 func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts callOptions) (grpc.ClientStream, error) {
-	if cc.web != nil {
-		return cc.web.newStream(ctx, desc, method, opts)
-	}
 	cs := &clientStream{desc: desc}
 	if err := cs.init(cc, ctx, method, opts); err != nil {
 		cs.report(nil, err)
@@ -88,17 +85,53 @@ func (cs *clientStream) start() error {
 		return err
 	}
 	cs.seen.set(working) // the caller does not receive yet
-	if cs.ctx.Done() != nil {
-		cs.mu.Lock()
-		cs.stop = context.AfterFunc(cs.ctx, cs.cancelled)
-		cs.mu.Unlock()
-	}
+	cs.watch()
 	return nil
+}
+
+// watch ends the stream when its context ends. Over HTTP it also does when the client is closed; over gRPC the connection ends then.
+func (cs *clientStream) watch() {
+	var ended, closed func() bool
+	if cs.ctx.Done() != nil {
+		ended = context.AfterFunc(cs.ctx, cs.cancelled)
+	}
+	stop := ended
+	if w := cs.cc.web; w != nil {
+		closed = context.AfterFunc(w.closed, func() { cs.finish(ErrClientConnClosing) })
+		stop = func() bool {
+			if ended != nil {
+				ended()
+			}
+			return closed()
+		}
+	}
+	cs.mu.Lock()
+	cs.stop = stop
+	cs.mu.Unlock()
+	if stop != nil && cs.isOver() { // before stop was set
+		stop()
+	}
+}
+
+// newAttempt returns one over the carrier of the client's protocol.
+func (cs *clientStream) newAttempt() attempt {
+	switch w := cs.cc.web; {
+	case w != nil:
+		return &webAttempt{x: w.exchange(&cs.call, kindOf(cs.desc))}
+	case cs.usedFirst:
+		return new(grpcAttempt)
+	}
+	cs.usedFirst = true
+	return &cs.first
 }
 
 // begin opens the first attempt with out, and another when out was never sent. It reports whether out has been sent. sendMu is held.
 func (cs *clientStream) begin(out h2.Out) (sent bool, err error) {
-	for a := &cs.first; ; a = new(attempt) {
+	a := cs.now
+	if !cs.prepared {
+		a = cs.newAttempt()
+	}
+	for ; ; a = cs.newAttempt() {
 		seen, err := cs.open(a, out)
 		if err == nil || !cs.mayRetry(a, err, seen) {
 			return err == nil, err
@@ -110,25 +143,27 @@ func (cs *clientStream) begin(out h2.Out) (sent bool, err error) {
 	}
 }
 
-// prepare begins the first attempt, without a stream, and another when there was no connection for it. sendMu is held.
+// prepare connects the first attempt, and does so again when that has failed. sendMu is held.
 func (cs *clientStream) prepare() error {
+	a := cs.newAttempt()
 	for {
-		_, err := cs.connect(&cs.first)
+		err := cs.connect(a)
 		if err == nil {
-			cs.prepared = &cs.first
+			cs.mu.Lock()
+			cs.now, cs.prepared = a, true
+			cs.mu.Unlock()
 			return nil
 		}
-		if !cs.mayRetry(&cs.first, err, maybeProcessed) {
+		if !cs.mayRetry(a, err, maybeProcessed) {
 			return err
 		}
 	}
 }
 
-// connect begins the attempt a, unless it is the prepared one, and picks its connection. sendMu is held.
-func (cs *clientStream) connect(a *attempt) (*clientConn, error) {
-	if cs.prepared == nil {
+// connect begins the attempt a, unless it is the prepared one, and connects it. sendMu is held.
+func (cs *clientStream) connect(a attempt) error {
+	if !cs.prepared {
 		cs.retry.count()
-		a.limit, a.gate.own.woken = cs.info.maxRecv, cs.cc.wakeUps.get()
 		if cs.statsOn() {
 			ctx := cs.statsTag()
 			cs.mu.Lock()
@@ -137,56 +172,73 @@ func (cs *clientStream) connect(a *attempt) (*clientConn, error) {
 			cs.statsBegun(kindOf(cs.desc))
 		}
 	}
-	cs.prepared = nil
-	conn, err := cs.connection()
+	cs.replace(nil)
+	err := a.connect(&cs.call)
 	if err != nil && cs.statsOn() {
-		cs.statsEnd(a, err)
+		a.statsEnd(&cs.call, err)
 	}
-	return conn, err
+	return err
 }
 
 // open opens the attempt a with out. sendMu is held.
-func (cs *clientStream) open(a *attempt, out h2.Out) (progress, error) {
+func (cs *clientStream) open(a attempt, out h2.Out) (progress, error) {
 	defer freeOut(&out)
-	conn, err := cs.connect(a)
-	if err != nil {
+	if err := cs.connect(a); err != nil {
 		return maybeProcessed, err
 	}
-	seen, err := cs.call.open(a, conn, &out)
+	seen, err := a.open(&cs.call, &out)
 	if err != nil {
-		a.close()
 		if cs.statsOn() {
-			cs.statsEnd(a, err)
+			a.statsEnd(&cs.call, err)
 		}
 		cs.attemptEnded(nil, err)
 		return seen, err
 	}
 	// If the call was cancelled meanwhile, the goroutine that did it waits for sendMu and releases this
 	// attempt.
-	cs.a.Store(a)
+	cs.replace(a)
 	return maybeProcessed, nil
 }
 
 // mayRetry decides on another attempt after a's end, and waits for its time. sendMu is held.
-func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
+func (cs *clientStream) mayRetry(a attempt, err error, seen progress) (again bool) {
 	if cs.phase.get() != replayable || cs.ctx.Err() != nil || a.answered() {
 		return false
 	}
-	v := cs.retry.judge(status.Code(err), seen, a.trailerMD())
-	again, err := cs.await(v, err)
-	if v.again && !again {
-		cs.markOver(err) // RecvMsg would return the attempt's status
+	last := err
+	if seen == unreached && cs.info.waitForReady {
+		again, last = cs.awaitServer(err)
+	} else {
+		again, last = cs.await(cs.retry.judge(status.Code(err), seen, a.trailerMD()), err)
+	}
+	if !again && last != err {
+		cs.markOver(last) // RecvMsg would return the attempt's status
 	}
 	return again
 }
 
 func (cs *clientStream) isOver() bool { return cs.phase.get() >= over }
 
-func (cs *clientStream) current() *attempt { return cs.a.Load() }
+// current is the attempt that has been opened last; nil: there is none, or it is being replaced.
+func (cs *clientStream) current() attempt {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.prepared {
+		return nil
+	}
+	return cs.now
+}
+
+// replace makes a the current attempt. sendMu is held.
+func (cs *clientStream) replace(a attempt) {
+	cs.mu.Lock()
+	cs.now, cs.prepared = a, false
+	cs.mu.Unlock()
+}
 
 // again replaces an attempt that has ended by another and sends all messages to it. It returns the one to continue with; nil: there is
 // none.
-func (cs *clientStream) again(ended *attempt, err error) *attempt {
+func (cs *clientStream) again(ended attempt, err error) attempt {
 	cs.lockSend(ended)
 	defer cs.sendMu.Unlock()
 	if goesOn, _ := cs.againLocked(ended, err); !goesOn {
@@ -195,24 +247,23 @@ func (cs *clientStream) again(ended *attempt, err error) *attempt {
 	return cs.current() // without the lock there may be none: it may have ended and be replaced
 }
 
-// lockSend locks sendMu. A SendMsg that holds it may wait for the window of a, which has ended: resetting its
-// stream wakes it.
-func (cs *clientStream) lockSend(a *attempt) {
+// lockSend locks sendMu. A SendMsg that holds it may wait until a, which has ended, takes its message: it is interrupted.
+func (cs *clientStream) lockSend(a attempt) {
 	if cs.sendMu.TryLock() {
 		return
 	}
 	if a != nil {
-		a.reset(h2.Cancel)
+		a.interrupt()
 	}
 	cs.sendMu.Lock()
 }
 
 // againLocked is again; it also reports whether the new attempt has been sent all messages. sendMu is held.
-func (cs *clientStream) againLocked(ended *attempt, err error) (goesOn, sent bool) {
+func (cs *clientStream) againLocked(ended attempt, err error) (goesOn, sent bool) {
 	if cs.current() != ended {
 		return !cs.isOver(), false
 	}
-	_, seen := ended.outcome()
+	_, seen := ended.ended()
 	if !cs.mayRetry(ended, err, seen) {
 		// SendMsg has told the caller to stop: the messages so far must not become a call with all of them.
 		cs.commit()
@@ -220,10 +271,10 @@ func (cs *clientStream) againLocked(ended *attempt, err error) (goesOn, sent boo
 	}
 	ended.release()
 	if cs.statsOn() {
-		cs.statsEnd(ended, err)
+		ended.statsEnd(&cs.call, err)
 	}
 	cs.attemptEnded(ended, err)
-	cs.a.Store(nil)
+	cs.replace(nil)
 	return true, cs.replayAll()
 }
 
@@ -231,24 +282,40 @@ func (cs *clientStream) againLocked(ended *attempt, err error) (goesOn, sent boo
 // status says why. sendMu is held.
 func (cs *clientStream) replayAll() bool {
 	for {
-		a := new(attempt)
-		seen, err := cs.open(a, h2.Out{})
-		if err == nil {
+		a := cs.newAttempt()
+		out, whole := cs.wholeRequest()
+		seen, err := cs.open(a, out)
+		switch {
+		case err == nil && whole:
+			return true
+		case err == nil:
 			return cs.replayTo(a)
+		case cs.mayRetry(a, err, seen):
+			continue
 		}
-		if !cs.mayRetry(a, err, seen) {
-			cs.a.Store(a)
-			a.mu.Lock()
-			a.finishWith(status.Convert(err))
-			a.mu.Unlock()
-			cs.phase.advance(committed)
-			return false
-		}
+		a.abort(status.Convert(err))
+		cs.replace(a)
+		cs.reported = true
+		cs.phase.advance(committed)
+		return false
 	}
 }
 
+// wholeRequest is what an attempt is opened with: all of the request if that is complete and of one message, otherwise nothing.
+func (cs *clientStream) wholeRequest() (out h2.Out, whole bool) {
+	if !cs.closed || len(cs.replay) > 1 {
+		return h2.Out{}, false
+	}
+	out.Ending = h2.End
+	if len(cs.replay) == 1 {
+		m := cs.replay[0].Ref()
+		out.Data, out.Rest = m.Buf, m.Chain
+	}
+	return out, true
+}
+
 // replayTo sends a all kept messages, and reports whether it has. A failure ends a, or the call's context has ended.
-func (cs *clientStream) replayTo(a *attempt) bool {
+func (cs *clientStream) replayTo(a attempt) bool {
 	for i := range cs.replay {
 		m := cs.replay[i].Ref()
 		if a.write(cs.ctx, &h2.Out{Data: m.Buf, Rest: m.Chain}) != nil {
@@ -294,14 +361,17 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 		return nil, nil
 	}
 	for !a.waitHeader(nil) {
-		st, _ := a.outcome()
+		st, _ := a.ended()
 		if st == nil {
 			return nil, nil
 		}
-		if a = cs.again(a, st.Err()); a == nil {
-			return nil, nil
+		next := cs.again(a, st.Err())
+		if next == nil {
+			break // a may have a header that came with its status
 		}
+		a = next
 	}
+	cs.phase.advance(committed)
 	cs.selected.commit()
 	return a.headerMD(), nil
 }
@@ -321,15 +391,17 @@ func (cs *clientStream) Context() context.Context {
 	cs.mu.Lock()
 	ctx := cs.tagged
 	cs.mu.Unlock()
-	if a := cs.current(); a != nil && a.conn != nil {
-		return peer.NewContext(ctx, &a.conn.peer)
+	if a := cs.current(); a != nil {
+		if p := a.server(); p != nil {
+			return peer.NewContext(ctx, p)
+		}
 	}
 	return ctx
 }
 
 // started opens the stream of a call without client streaming whose caller asks for the response before it
 // has sent the request.
-func (cs *clientStream) started() (*attempt, error) {
+func (cs *clientStream) started() (attempt, error) {
 	if a := cs.current(); a != nil {
 		return a, nil
 	}

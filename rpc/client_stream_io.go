@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"io"
 
 	"github.com/tarn-go/tarn/h2"
@@ -20,9 +19,9 @@ func (cs *clientStream) SendMsg(v any) error {
 	}
 	cs.seen.set(sending)
 	defer cs.seen.set(working)
-	in, err := cs.sendMessage(m)
-	if in != nil && cs.statsOn() {
-		cs.statsOutPayload(in, v, info)
+	report, err := cs.sendMessage(m)
+	if report != nil {
+		report(v, info)
 	}
 	if err == io.EOF && !cs.desc.ClientStreams {
 		return nil
@@ -30,16 +29,16 @@ func (cs *clientStream) SendMsg(v any) error {
 	return err
 }
 
-// sendMessage takes ownership of m. It returns the statsContext of the attempt that has sent m; nil: m has not been sent, and if the error is
-// nil, RecvMsg returns the reason.
-func (cs *clientStream) sendMessage(m message.Message) (in context.Context, err error) {
+// sendMessage takes ownership of m. It returns the function that reports m to the statistics handlers; nil: there are none, or m has not been
+// sent, and if the error is nil, RecvMsg returns the reason.
+func (cs *clientStream) sendMessage(m message.Message) (report func(any, payloadInfo), err error) {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock() // also if a hook panics
 	sent, err := cs.sendLocked(m)
-	if sent {
-		in = cs.statsContext()
+	if sent && cs.statsOn() {
+		report = cs.current().statsSent(&cs.call)
 	}
-	return in, err
+	return report, err
 }
 
 // sendLocked is sendMessage; it reports whether m has been sent. sendMu is held.
@@ -78,7 +77,7 @@ func (cs *clientStream) sendLocked(m message.Message) (sent bool, err error) {
 		cs.phase.advance(broken)
 		return false, io.EOF
 	}
-	if st, _ := a.outcome(); st != nil {
+	if st, _ := a.ended(); st != nil {
 		if goesOn, sent := cs.againLocked(a, st.Err()); goesOn {
 			return sent, nil // m was among the messages that were sent again
 		}
@@ -135,28 +134,28 @@ func (cs *clientStream) RecvMsg(v any) error {
 		default:
 			return cs.refuse(a, &r)
 		}
-		st, _ := a.outcome()
+		st, _ := a.ended()
 		if st != nil {
 			if next := cs.again(a, st.Err()); next != nil {
 				a = next
 				continue
 			}
 		}
-		return cs.ended(st)
+		return cs.ended(a, st)
 	}
 }
 
 // refuse ends the call because of what the server sent.
-func (cs *clientStream) refuse(a *attempt, r *received) error {
-	cs.finish(r.status(a.limit, responseCount))
+func (cs *clientStream) refuse(a attempt, r *received) error {
+	cs.finish(a.refusal(r, cs.info.maxRecv))
 	return cs.outcome()
 }
 
 // ended is what RecvMsg returns when there are no more messages.
-func (cs *clientStream) ended(st *status.Status) error {
+func (cs *clientStream) ended(a attempt, st *status.Status) error {
 	err := cs.failure(st)
 	if err == nil && !cs.desc.ServerStreams && !cs.received {
-		err = status.Error(codes.Internal, responseCount.none)
+		err = a.refusal(&received{err: errNoMessage}, cs.info.maxRecv)
 	}
 	cs.finish(err)
 	return cs.outcome()
@@ -164,27 +163,26 @@ func (cs *clientStream) ended(st *status.Status) error {
 
 // receive takes ownership of the message in r and decodes it; for a call that has only one, it also receives
 // the end.
-func (cs *clientStream) receive(a *attempt, r *received, v any) error {
+func (cs *clientStream) receive(a attempt, r *received, v any) error {
 	defer r.msg.Free() // unless it has been decoded; also if a hook panics
 	cs.commitOnce()
 	if cs.statsOn() {
-		cs.statsInHeader(a)
+		a.statsInHeader(&cs.call)
 	}
 	cs.received = true
-	comp, err := a.compressor(r, &cs.info)
+	comp, err := a.decompressor(r, &cs.info)
 	if err != nil {
 		cs.finish(err)
 		return err
 	}
 	cs.info.lease.renew() // the message before this one
-	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.limit, r, cs.info.lease.memory(), v)
+	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, cs.info.maxRecv, r, cs.info.lease.memory(), v)
 	cs.info.lease.keep()
 	if err != nil {
 		cs.finish(err)
 		return err
 	}
-	a.replies.From(v)
-	a.conn.entity.MessageReceived()
+	a.decoded(v)
 	if cs.statsOn() {
 		cs.statsInPayload(v, n, r)
 	}
@@ -197,7 +195,7 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		after.msg.Free()
 		return cs.refuse(a, &received{err: errTwoMessages})
 	case io.EOF, errStatus:
-		st, _ := a.outcome()
+		st, _ := a.ended()
 		err = cs.failure(st)
 		cs.finish(err)
 		return err
@@ -221,14 +219,24 @@ func (cs *clientStream) commitOnce() {
 
 // cancelled ends the stream when its context ends. It runs in its own goroutine, which may be scheduled after
 // other calls of the stream: these check the context, too.
-func (cs *clientStream) cancelled() { cs.finish(status.FromContextError(cs.ctx.Err()).Err()) }
+func (cs *clientStream) cancelled() { cs.finish(cs.contextError()) }
+
+// contextError is the error of a call whose context has ended. If the call waits for a server that cannot be reached, it says why.
+func (cs *clientStream) contextError() error {
+	if a := cs.current(); a != nil && cs.info.waitForReady {
+		if st, seen := a.ended(); seen == unreached {
+			return waited(cs.ctx, st.Err())
+		}
+	}
+	return status.FromContextError(cs.ctx.Err()).Err()
+}
 
 // contextEnded ends the stream if its context has ended, and reports whether it has: the server must not take
 // the requests of a cancelled call for complete. sendMu is held.
 func (cs *clientStream) contextEnded() bool {
 	err := cs.ctx.Err()
 	if err != nil {
-		cs.finishLocked(status.FromContextError(err).Err())
+		cs.finishLocked(cs.contextError())
 	}
 	return err != nil
 }
@@ -269,9 +277,7 @@ func (cs *clientStream) markOver(err error) {
 		if err != nil {
 			st = status.Convert(err)
 		}
-		a.mu.Lock()
-		a.finishWith(st)
-		a.mu.Unlock()
+		a.abort(st)
 	}
 }
 
@@ -287,16 +293,16 @@ func (cs *clientStream) cleanUp() {
 	}
 	if cs.statsOn() {
 		switch {
-		case cs.prepared != nil:
-			cs.statsEnd(cs.prepared, cs.result)
-		case a != nil && a.st != nil: // otherwise open has reported its end
-			cs.statsEnd(a, cs.result)
+		case cs.prepared:
+			cs.now.statsEnd(&cs.call, cs.result)
+		case a != nil && !cs.reported:
+			a.statsEnd(&cs.call, cs.result)
 		}
 	}
-	cs.attemptEnded(a, cs.result)
 	var last outcome
 	if a != nil {
 		last = a
 	}
+	cs.attemptEnded(last, cs.result)
 	cs.report(last, cs.result)
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // beginForeign begins to collect the body of a response that is not gRPC's, whose status is st without it. mu is held.
-func (a *attempt) beginForeign(s *h2.Stream, st *status.Status) {
+func (a *grpcAttempt) beginForeign(s *h2.Stream, st *status.Status) {
 	a.foreign = &foreignAnswer{st: st, late: time.AfterFunc(foreignWait, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -33,7 +33,7 @@ func (a *attempt) beginForeign(s *h2.Stream, st *status.Status) {
 }
 
 // collectForeign takes ownership of b, the next bytes of the body. mu is held, and the attempt has not ended.
-func (a *attempt) collectForeign(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+func (a *grpcAttempt) collectForeign(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	f := a.foreign
 	f.body = append(f.body, b.Bytes()[:min(b.Len(), foreignMost-len(f.body))]...)
 	b.Free()
@@ -43,7 +43,7 @@ func (a *attempt) collectForeign(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 }
 
 // finishForeign ends the attempt with a status whose message has what has come of the body. mu is held.
-func (a *attempt) finishForeign(s *h2.Stream) {
+func (a *grpcAttempt) finishForeign(s *h2.Stream) {
 	a.foreign.late.Stop()
 	st := a.foreign.st
 	a.answer(s, status.Newf(st.Code(), "%s\ndata: %q", st.Message(), a.foreign.body))

@@ -108,7 +108,7 @@ type hedgedCall struct {
 // hedge is one attempt. It belongs to its goroutine until that has reported it.
 type hedge struct {
 	call   // a copy, with a context, a pick and a reference to the request of its own
-	a      *attempt
+	a      unaryAttempt
 	cancel context.CancelFunc
 	err    error // nil: it was answered first, and the call has committed to it
 }
@@ -155,7 +155,7 @@ func (h *hedgedCall) run(reply any) (*hedge, error) {
 		}
 	}
 	if err == nil {
-		_, err = w.finishUnary(w.a, reply)
+		err = w.a.finishUnary(&w.call, reply)
 	}
 	over = true
 	return w, err
@@ -304,11 +304,10 @@ func (h *hedgedCall) launch() {
 func (h *hedgedCall) try(e *hedge) error {
 	for {
 		e.retry.count()
-		e.a = new(attempt)
-		e.a.mode, e.a.limit = onlyOne, e.info.maxRecv
-		seen, _, err := e.openUnary(e.a, h.req)
+		e.a = e.newAttempt()
+		seen, err := e.a.openUnary(&e.call, h.req)
 		if err == nil {
-			answered := e.a.waitHeader(e.ctx.Done())
+			answered := e.a.waitAnswer(e.ctx.Done())
 			if answered && h.winner.CompareAndSwap(nil, e) {
 				return nil
 			}
@@ -318,21 +317,29 @@ func (h *hedgedCall) try(e *hedge) error {
 			case answered || e.ctx.Err() != nil:
 				err = errNotCommitted
 			default:
-				seen, err = e.unanswered()
+				seen, err = e.a.unanswered(&e.call)
 			}
-			e.closeUnary(e.a, discard, err)
+			e.a.closeUnary(&e.call, err)
 		}
-		if e.ctx.Err() != nil || !e.retry.judge(status.Code(err), seen, e.a.trailerMD()).again {
+		if e.ctx.Err() != nil || !e.tryAgain(err, seen) {
 			return err
 		}
 	}
 }
 
-// unanswered returns the result of an attempt that has ended without a header, and therefore without a message.
-func (e *hedge) unanswered() (progress, error) {
-	st, seen := e.a.outcome()
-	if st == nil {
-		return seen, status.Error(codes.Internal, responseCount.none)
+// newAttempt returns one over the carrier of the client's protocol.
+func (e *hedge) newAttempt() unaryAttempt {
+	if w := e.cc.web; w != nil {
+		return w.exchange(&e.call, kindUnary)
 	}
-	return seen, e.failure(st)
+	return new(grpcAttempt)
+}
+
+// tryAgain reports whether an attempt that the server has not seen is made again, and waits for its time.
+func (e *hedge) tryAgain(err error, seen progress) bool {
+	if seen == unreached && e.info.waitForReady {
+		again, _ := e.awaitServer(err)
+		return again
+	}
+	return e.retry.judge(status.Code(err), seen, e.a.trailerMD()).again
 }

@@ -64,7 +64,7 @@ func (c *call) unary(req, reply any) error {
 	}
 }
 
-// tried is an attempt of a unary call that has ended: an *attempt or a *webExchange.
+// tried is an attempt of a unary call that has ended: an *grpcAttempt or a *webExchange.
 type tried interface {
 	outcome
 	answered() bool         // no other attempt may follow
@@ -99,6 +99,26 @@ func (c *call) awaitServer(err error) (bool, error) {
 	return false, waited(c.ctx, err)
 }
 
+// unaryAttempt is an attempt of a unary call that a policy follows from outside: *grpcAttempt or *webExchange. c is its call.
+type unaryAttempt interface {
+	tried
+	// openUnary begins the attempt and sends the request. On error the attempt has ended, and seen says how far the server got.
+	openUnary(c *call, req any) (seen progress, err error)
+	// waitAnswer waits until the attempt has been answered, ends, or done is closed, and reports whether it has been answered.
+	waitAnswer(done <-chan struct{}) bool
+	// unanswered returns the result of an attempt that has ended without an answer.
+	unanswered(c *call) (progress, error)
+	// finishUnary waits for the response, fills reply, and ends the attempt.
+	finishUnary(c *call, reply any) error
+	// closeUnary ends the attempt with err.
+	closeUnary(c *call, err error)
+}
+
+var (
+	_ unaryAttempt = (*grpcAttempt)(nil)
+	_ unaryAttempt = (*webExchange)(nil)
+)
+
 // reuse says whether an attempt may be used for another call.
 type reuse uint8
 
@@ -127,7 +147,7 @@ func (c *call) tryUnary(req, reply any) (tried, progress, error) {
 }
 
 // openUnary begins an attempt of a unary call and sends the request. On error the attempt has ended.
-func (c *call) openUnary(a *attempt, req any) (seen progress, r reuse, err error) {
+func (c *call) openUnary(a *grpcAttempt, req any) (seen progress, r reuse, err error) {
 	over := false
 	defer func() {
 		if !over { // a function of the application's has panicked or ended the goroutine
@@ -162,7 +182,7 @@ func (c *call) openUnary(a *attempt, req any) (seen progress, r reuse, err error
 }
 
 // finishUnary waits for the response to an attempt, fills reply, and ends the attempt.
-func (c *call) finishUnary(a *attempt, reply any) (r reuse, err error) {
+func (c *call) finishUnary(a *grpcAttempt, reply any) (r reuse, err error) {
 	over := false
 	defer func() {
 		if !over { // a function of the application's has panicked or ended the goroutine
@@ -184,7 +204,7 @@ func (c *call) finishUnary(a *attempt, reply any) (r reuse, err error) {
 }
 
 // closeUnary ends an attempt that was opened.
-func (c *call) closeUnary(a *attempt, r reuse, err error) {
+func (c *call) closeUnary(a *grpcAttempt, r reuse, err error) {
 	over := false
 	defer func() {
 		if !over { // a function of the application's has panicked or ended the goroutine
@@ -235,7 +255,7 @@ func (c *call) encodeUnary(req any) (message.Message, payloadInfo, error) {
 }
 
 // unaryResult reads the result of an attempt that has ended.
-func (c *call) unaryResult(a *attempt, reply any) error {
+func (c *call) unaryResult(a *grpcAttempt, reply any) error {
 	if c.statsOn() {
 		c.statsInHeader(a)
 	}
@@ -248,7 +268,7 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 	if r.err != nil {
 		return r.status(a.limit, responseCount)
 	}
-	comp, err := a.compressor(&r, &c.info)
+	comp, err := a.decompressor(&r, &c.info)
 	if err != nil {
 		r.msg.Free()
 		return err

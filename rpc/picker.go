@@ -247,9 +247,9 @@ func (c *call) pickAnother() error {
 	return nil
 }
 
-// attemptEnded reports the end of an attempt to the balancer.
-func (c *call) attemptEnded(a *attempt, err error) {
-	if a != nil && a.st != nil {
+// attemptEnded reports the end of an attempt to the balancer. t is nil if it was not opened.
+func (c *call) attemptEnded(t outcome, err error) {
+	if a, ok := t.(*grpcAttempt); ok && a.st != nil {
 		a.conn.counted(a, err)
 	}
 	if c.picked.done == nil {
@@ -257,10 +257,10 @@ func (c *call) attemptEnded(a *attempt, err error) {
 		return
 	}
 	info := balancer.DoneInfo{Err: err}
-	if a != nil {
-		info.Trailer = a.trailerMD()
-		info.BytesSent = a.reached()
-		info.BytesReceived = a.headerMD() != nil || info.Trailer != nil
+	if t != nil {
+		info.Trailer = t.trailerMD()
+		info.BytesSent = t.reached()
+		info.BytesReceived = t.headerMD() != nil || info.Trailer != nil
 		info.ServerLoad = serverLoad(info.Trailer)
 	}
 	c.pickEnded(info)

@@ -48,8 +48,9 @@ func (p Protocol) String() string {
 var ErrProtocol = errors.New("rpc: an option does not go with the client's protocol")
 
 // WithProtocol makes the client use another protocol than gRPC, for proxies that allow nothing else. Stubs,
-// interceptors, statistics, call options, compressors, limits, deadlines, metadata, status details, and
-// retries of unary calls work as with gRPC; streams are not tried again.
+// interceptors, statistics, call options, compressors, limits, deadlines, metadata, status details, retries and hedging work as with gRPC,
+// with one difference: the header of a response says nothing of the call's status in Connect, and often not in gRPC-Web. So an attempt is
+// tried again until its first message has come, or Header of its stream has returned a header.
 //
 // The target is dns:///name:port, plain name:port, passthrough:///address, a Unix socket, or a URL,
 // "https://host/prefix", whose path precedes those of methods. The server balances the load: resolvers,
@@ -154,7 +155,6 @@ func (o *dialOptions) refuseNames() error {
 		{len(o.resolvers) > 0, "WithResolvers"},
 		{o.localDNS, "WithLocalDNSResolution"},
 		{o.fixedWindow, "a static window size"},
-		{o.hedging != nil || cfg.hedges(), "a hedging policy"},
 		{o.channelz != nil, "WithChannelz"},
 		{o.log != nil, "WithLogger"},
 		{o.unannounced > 0, "WithUnannouncedHeaderListSize"},

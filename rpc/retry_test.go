@@ -389,7 +389,9 @@ func TestEndsBeforeTheNextAttempt(t *testing.T) {
 			unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 				return nil, status.Error(code, "later")
 			},
-			duplex: func(pb.TestService_FullDuplexCallServer) error { return status.Error(code, "later") },
+			output: func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
+				return status.Error(code, "later")
+			},
 		}
 		t.Run("grpc-go/"+code.String(), func(t *testing.T) {
 			inBubble(t, svc, nil, func(t *testing.T, _ pb.TestServiceClient) {
@@ -400,13 +402,13 @@ func TestEndsBeforeTheNextAttempt(t *testing.T) {
 				defer s.Stop()
 				cc := dialGRPC(t, "passthrough:///svc", grpc.WithContextDialer(l.dial), grpc.WithDefaultServiceConfig(config))
 				defer cc.Close()
-				endsWaiting(t, pb.NewTestServiceClient(cc), true)
+				endsWaiting(t, pb.NewTestServiceClient(cc))
 			})
 		})
 		for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {
 			t.Run(p.String()+"/"+code.String(), func(t *testing.T) {
 				inBubble(t, svc, []rpc.DialOption{rpc.WithProtocol(p), rpc.WithDefaultServiceConfig(config)}, func(t *testing.T, c pb.TestServiceClient) {
-					endsWaiting(t, c, p == rpc.GRPC) // the others do not try streams again
+					endsWaiting(t, c)
 				})
 			})
 		}
@@ -414,7 +416,7 @@ func TestEndsBeforeTheNextAttempt(t *testing.T) {
 }
 
 // endsWaiting makes calls that end while they wait.
-func endsWaiting(t *testing.T, c pb.TestServiceClient, streams bool) {
+func endsWaiting(t *testing.T, c pb.TestServiceClient) {
 	for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
 		begin := func() context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -426,10 +428,7 @@ func endsWaiting(t *testing.T, c pb.TestServiceClient, streams bool) {
 		}
 		_, err := c.UnaryCall(begin(), &pb.SimpleRequest{})
 		wantCode(t, err, want)
-		if !streams {
-			continue
-		}
-		s, err := c.FullDuplexCall(begin())
+		s, err := c.StreamingOutputCall(begin(), &pb.StreamingOutputCallRequest{})
 		if err == nil {
 			_, err = s.Recv()
 		}
@@ -445,14 +444,19 @@ func TestWaitForReadyEndsWithItsContext(t *testing.T) {
 			dial := func(context.Context, string) (net.Conn, error) { return nil, errors.New("the reason") }
 			inBubble(t, &testService{}, []rpc.DialOption{rpc.WithProtocol(p), rpc.WithContextDialer(dial)}, func(t *testing.T, c pb.TestServiceClient) {
 				for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-					defer cancel()
-					if want == codes.Canceled {
-						time.AfterFunc(time.Minute, cancel)
-					}
-					_, err := c.UnaryCall(ctx, &pb.SimpleRequest{}, grpc.WaitForReady(true))
-					if wantCode(t, err, want); !strings.Contains(err.Error(), "the reason") {
-						t.Errorf("the error is %v", err)
+					for _, kind := range triedKinds {
+						if p != rpc.GRPC && kind.sent && kind.back { // needs HTTP/2, and the pipes have HTTP/1.1
+							continue
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+						defer cancel()
+						if want == codes.Canceled {
+							time.AfterFunc(time.Minute, cancel)
+						}
+						err := kind.do(ctx, c, grpc.WaitForReady(true))
+						if wantCode(t, err, want); !strings.Contains(err.Error(), "the reason") {
+							t.Errorf("%s: the error is %v", kind.name, err)
+						}
 					}
 				}
 			})

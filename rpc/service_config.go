@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -135,11 +134,6 @@ func (d *jsonDuration) UnmarshalJSON(b []byte) error {
 	}
 	*d = jsonDuration(v)
 	return nil
-}
-
-// hedges reports whether a method has a hedging policy.
-func (js *jsonConfig) hedges() bool {
-	return slices.ContainsFunc(js.Methods, func(m jsonMethods) bool { return m.Hedging != nil })
 }
 
 // digits reports whether s is one or more decimal digits.

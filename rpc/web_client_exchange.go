@@ -34,10 +34,17 @@ type webExchange struct {
 	web  *webClient
 	call *call
 	in   dialect
+	kind kind
 
 	conns  *webConns       // that make the request; nil: another round tripper does
 	seen   progress        // how far the server got, after a send without a response
 	upload *requestMessage // the content of the request; nil: there is none, or it is not one message
+
+	// Of a unary call:
+	cancel  func()          // ends the request's context; nil: there is none yet
+	content *requestMessage // the request, also where the URL has it; nil: it is not encoded yet
+	first   received        // the first frame of the response, if read
+	read    bool
 
 	res            *http.Response // nil until there is one
 	body           webBody
@@ -83,7 +90,7 @@ func (x *webExchange) awaitConn(ctx context.Context) {
 
 // exchange makes an attempt of c.
 func (w *webClient) exchange(c *call, k kind) *webExchange {
-	x := &webExchange{web: w, call: c, in: w.speaks(k), conns: w.conns}
+	x := &webExchange{web: w, call: c, in: w.speaks(k), kind: k, conns: w.conns}
 	if c.statsOn() {
 		x.out = new(webOut)
 	}
@@ -176,10 +183,9 @@ func (c *call) agentName() string {
 	return c.cc.opts.userAgent + userAgent
 }
 
-// encode makes the message of v in the protocol's form.
+// encode makes the message of a unary call's request in the protocol's form.
 func (x *webExchange) encode(v any) (message.Message, payloadInfo, error) {
-	c := x.call
-	m, info, err := encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, v)
+	m, info, err := x.call.encodeUnary(v)
 	if err != nil || !x.in.framing().plain {
 		return m, info, err
 	}

@@ -1,9 +1,10 @@
 package rpc
 
 import (
+	"context"
 	"sync"
-	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 )
@@ -14,7 +15,8 @@ import (
 type webOut struct {
 	mu      sync.Mutex // held while handlers are called, so that no other event comes before these
 	state   webOutState
-	message func() // reports the only message, after the header; nil: none is due
+	ctx     context.Context // of the events from the header on; set when that is reported
+	message func()          // reports the only message, after the header; nil: none is due
 }
 
 type webOutState uint8
@@ -60,6 +62,7 @@ func (x *webExchange) statsOutLocked() {
 		p = &peer.Peer{}
 	}
 	x.call.statsOutHeader(p, x.call.cc.authority)
+	o.ctx = x.call.statsContext()
 	if o.message != nil {
 		o.message()
 		o.message = nil
@@ -72,7 +75,7 @@ func (x *webExchange) statsOnly(v any, info payloadInfo) {
 	o := x.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	report := func() { x.call.statsOutPayload(x.call.statsContext(), v, info) }
+	report := func() { x.call.statsOutPayload(o.ctx, v, info) }
 	switch o.state {
 	case outUnmade, outDue:
 		o.message = report
@@ -81,39 +84,71 @@ func (x *webExchange) statsOnly(v any, info payloadInfo) {
 	}
 }
 
-// statsInHeader reports the response's header, if there is one, once.
-func (x *webExchange) statsInHeader() {
-	if x.headerReported || x.header == nil {
-		return
-	}
-	x.headerReported = true
-	x.statsOut()
-	comp, n := "", 0
-	if x.incoming != nil {
-		comp = x.incoming.Name()
-	}
-	for _, f := range lowerFields(x.res.Header) {
-		n += len(f.name) + len(f.value)
-	}
-	for _, h := range x.call.cc.opts.stats {
-		h.HandleRPC(x.call.statsContext(), &stats.InHeader{Client: true, WireLength: n, Compression: comp, Header: x.header})
+// statsMessage reports a message that has been sent, with the context of the request's header. No lock is held while handlers run.
+func (x *webExchange) statsMessage(v any, info payloadInfo) {
+	x.out.mu.Lock()
+	ctx := x.out.ctx
+	x.out.mu.Unlock()
+	if ctx != nil {
+		x.call.statsOutPayload(ctx, v, info)
 	}
 }
 
-// statsEnd reports the end.
-func (x *webExchange) statsEnd(err error) {
+// webHeader is the header of a response.
+type webHeader struct {
+	md       metadata.MD
+	length   int    // in bytes
+	encoding string // of messages; empty: they are not compressed
+}
+
+// receivedHeader is the header of x's response; nil: there is none.
+func (x *webExchange) receivedHeader() *webHeader {
+	if x.header == nil {
+		return nil
+	}
+	h := &webHeader{md: x.header}
+	if x.incoming != nil {
+		h.encoding = x.incoming.Name()
+	}
+	for _, f := range lowerFields(x.res.Header) {
+		h.length += len(f.name) + len(f.value)
+	}
+	return h
+}
+
+// statsIn reports the response's header, which may be nil.
+func (x *webExchange) statsIn(h *webHeader) {
+	if h == nil {
+		return
+	}
+	x.statsOut()
+	for _, s := range x.call.cc.opts.stats {
+		s.HandleRPC(x.call.statsContext(), &stats.InHeader{Client: true, WireLength: h.length, Compression: h.encoding, Header: h.md})
+	}
+}
+
+// statsInHeader reports the response's header, if there is one, once.
+func (x *webExchange) statsInHeader() {
+	if x.headerReported {
+		return
+	}
+	x.headerReported = x.header != nil
+	x.statsIn(x.receivedHeader())
+}
+
+// statsOutOver reports what is due of the request, if a server was reached. Nothing is reported of it afterwards.
+func (x *webExchange) statsOutOver() {
 	x.out.mu.Lock()
+	defer x.out.mu.Unlock()
 	if x.reached() {
 		x.statsOutLocked()
 	}
 	x.out.state = outOver
-	x.out.mu.Unlock()
+}
+
+// statsEnd reports the end.
+func (x *webExchange) statsEnd(err error) {
+	x.statsOutOver()
 	x.statsInHeader()
-	ctx := x.call.statsContext()
-	for _, h := range x.call.cc.opts.stats {
-		if x.trailer != nil {
-			h.HandleRPC(ctx, &stats.InTrailer{Client: true, Trailer: x.trailer})
-		}
-		h.HandleRPC(ctx, &stats.End{Client: true, BeginTime: x.call.begun, EndTime: time.Now(), Trailer: x.trailer, Error: err})
-	}
+	x.call.statsEnded(x.trailer, 0, err)
 }
