@@ -38,6 +38,7 @@ type Conn struct {
 	side        side
 	mayIdle     bool  // an idle connection drops what it does not need; see idle.go
 	prefaceRead bool  // the caller has read the client's preface
+	handling    bool  // Run handles frames that it has read, and flushes when it has; under mu
 	warned      bool  // that the peer has sent GOAWAY with an error code; Run's own
 	quiet       uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
@@ -47,6 +48,7 @@ type Conn struct {
 	free     *Stream            // spare streams, linked by next
 	held     int                // streams open or not yet released
 	opened   int                // streams that count against the limit
+	headers  int                // size of the header lists of streams that have not been released
 	nextID   uint32             // client: of the next stream to open
 	lastID   uint32             // server: the highest that the peer opened
 	nfree    int32              // spare streams
@@ -56,7 +58,7 @@ type Conn struct {
 	ready    *scheduler // the Writes whose DATA can be sent
 	openers  []opener   // Opens that wait, in the order in which they began to
 	send     sender
-	recv     receiving
+	inflow   inflow
 	limiter  limiter
 	pings    pings
 
@@ -87,7 +89,7 @@ func (c *Conn) greet() {
 	for i, s := range set {
 		putSetting(p[i*settingLen:], s.id, uint32(s.v))
 	}
-	c.recv.unacked++
+	c.inflow.announce(now())
 	if d := c.cfg.ConnWindow - initialWindow; d > 0 {
 		c.putWindow(0, d)
 	}
@@ -108,7 +110,7 @@ func (c *Conn) begin() {
 	c.since = time.Now()
 	c.counters.enlist(c)
 	c.mu.Lock()
-	c.recv.settingsSent = time.Now()
+	c.inflow.leave(now())
 	c.flush(flushPromptly)
 	c.mu.Unlock()
 	c.startKeepalive()
@@ -168,7 +170,7 @@ func (c *Conn) StreamLimit() int {
 func (c *Conn) Windows() (local, remote int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return int64(c.recv.conn), c.peer.conn
+	return c.inflow.connWindow(), c.peer.conn
 }
 
 // CanOpen reports whether Open would find a stream now without waiting: the Opens that wait

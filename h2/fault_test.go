@@ -130,7 +130,7 @@ func nothingBlocks(t *testing.T, k faultnet.Kind, end func(c *Conn)) {
 	come := func() int {
 		p.c.mu.Lock()
 		defer p.c.mu.Unlock()
-		return unread.unread
+		return unread.inflow.unread
 	}
 	eventually(t, "the response", func() bool { return come() >= held }, func() any { return come() })
 	s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})

@@ -231,7 +231,7 @@ func TestGrowth(t *testing.T) {
 				p := newPair(t, delayed(x.rtt), Config{idleAfter: time.Hour}, x.conf)
 				p.do(t, make([]byte, 16<<20))
 				p.s.mu.Lock()
-				w, conn := p.s.recv.window, p.s.recv.size
+				w, conn := p.s.inflow.window, p.s.inflow.size
 				p.s.mu.Unlock()
 				if want := max(2*w, defaultConnWin); conn != want {
 					t.Errorf("the connection's window is %d, not %d", conn, want)
@@ -343,7 +343,7 @@ func TestManyShortStreamsOpenTheConnection(t *testing.T) {
 		}
 		p.s.mu.Lock()
 		defer p.s.mu.Unlock()
-		if r := &p.s.recv; r.window != defaultWindow || r.size != 2*defaultGrown {
+		if r := &p.s.inflow; r.window != defaultWindow || r.size != 2*defaultGrown {
 			t.Errorf("windows of %d and %d, not %d and %d", r.window, r.size, defaultWindow, 2*defaultGrown)
 		}
 	})
@@ -373,7 +373,7 @@ func TestUnreadBoundsWhatGrows(t *testing.T) {
 		}
 		<-time.After(5 * time.Second)
 		p.s.mu.Lock()
-		got := p.s.recv.unread
+		got := p.s.inflow.unread
 		p.s.mu.Unlock()
 		if got < unread || got > unread+first {
 			t.Errorf("%d bytes are unread", got)

@@ -310,7 +310,7 @@ func TestHeaderMemory(t *testing.T) {
 		close(gate)
 		awaitStreams(t, s, 0)
 		s.mu.Lock()
-		left := s.recv.headers
+		left := s.headers
 		s.mu.Unlock()
 		if left != 0 {
 			t.Errorf("%d bytes are counted and no stream is left", left)

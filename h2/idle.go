@@ -167,7 +167,7 @@ func (c *Conn) onDeadline() error {
 // canIdle reports whether nothing is under way. c.mu is held.
 func (c *Conn) canIdle() bool {
 	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.held == 0 && c.queued() == 0 && c.send.rests() &&
-		c.peer.greeted && c.recv.unacked == 0 && len(c.openers) == 0 && len(c.pings.wait) == 0
+		c.peer.greeted && c.inflow.settled() && len(c.openers) == 0 && len(c.pings.wait) == 0
 }
 
 // dropIdle drops what is made again when it is needed. c.mu is held.

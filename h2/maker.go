@@ -44,7 +44,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.enc.Init()
 	c.peer.init()
 	c.send.init()
-	c.recv.init(c.cfg)
+	c.inflow.init(c.cfg)
 	c.limiter.init(&c.cfg.Limits)
 	c.greet()
 	return c

@@ -209,7 +209,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	}
 	_, known := c.in.early[id]
 	switch {
-	case !known && c.recv.acknowledged && len(c.in.early)+len(c.streams) >= c.cfg.MaxStreams:
+	case !known && c.inflow.isKnown() && len(c.in.early)+len(c.streams) >= c.cfg.MaxStreams:
 		return c.fault(ProtocolError, "PRIORITY_UPDATE for more streams than may be open")
 	case !known && len(c.in.early) >= maxEarlyPriorities:
 		return nil

@@ -18,7 +18,7 @@ type reading struct {
 	dec  hpack.Decoder
 	frag []byte // a header block that takes several frames
 	self bool   // the stream of the HEADERS depends on itself
-	busy bool   // recv.handling may be set
+	busy bool   // Conn.handling may be set
 	hdr  Header // what is handed to OnHeaders
 
 	lander  Lander    // the Handler, or nil
@@ -209,7 +209,7 @@ func (c *Conn) pause() {
 	}
 	c.in.busy = false
 	c.mu.Lock()
-	c.recv.handling = false
+	c.handling = false
 	more := c.noteHeard()
 	c.setCurrent(nil)
 	c.flush(flushPromptly)
@@ -237,7 +237,7 @@ func (c *Conn) limitChanged() {
 // last of them it flushes.
 func (c *Conn) lock() {
 	c.mu.Lock()
-	c.recv.handling = true
+	c.handling = true
 	c.in.busy = true
 }
 
@@ -292,7 +292,7 @@ func (c *Conn) pauseInFrame() {
 	}
 	c.in.busy = false
 	c.mu.Lock()
-	c.recv.handling = false
+	c.handling = false
 	more := c.noteHeard()
 	c.flush(flushPromptly)
 	c.mu.Unlock()

@@ -60,14 +60,12 @@ func (c *Conn) onData(f frame) error {
 func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if f.length > c.recv.conn {
+	if !c.inflow.received(f.length) {
 		return nil, c.fault(FlowControlError, "DATA beyond the connection's window")
 	}
-	c.recv.conn -= f.length
-	c.recv.returnable += f.length
 	s := c.stream(f.id)
 	if s == nil {
-		c.returnConnWindow()
+		c.openWindows(nil)
 		return nil, c.strayData(f, n)
 	}
 	if n == 0 && !f.has(flagEndStream) {
@@ -84,26 +82,19 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 		err = &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA after the end"}
 	case !s.gotHeaders:
 		err = &StreamError{Code: ProtocolError, Fault: Peer, Reason: "DATA before HEADERS"}
-	case int64(f.length) > s.in:
+	case !s.inflow.permits(f.length):
 		err = &StreamError{Code: FlowControlError, Fault: Peer, Reason: "DATA beyond the stream's window"}
 	case s.length >= 0 && (int64(n) > s.length || int64(n) < s.length && f.has(flagEndStream)):
 		err = &StreamError{Code: ProtocolError, Fault: Peer, Reason: "content that is not as long as content-length says"}
 	}
 	if err != nil {
-		c.returnConnWindow()
+		c.openWindows(nil)
 		return nil, err
 	}
 	if s.length >= 0 {
 		s.length -= int64(n)
 	}
-	s.in -= int64(f.length)
-	s.unread += n
-	c.recv.unread += n
-	c.returnConnWindow()
-	if pad := f.length - n; pad > 0 {
-		s.returnable += pad // the layer above does not see it
-		c.returnStreamWindow(s)
-	}
+	c.delivered(s, f.length, n)
 	if e == End {
 		c.peerEnded(s)
 	}

@@ -301,7 +301,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 		// rights when handlers of streams that have ended take the room, and before it
 		// has acknowledged the limit.
 		fault := Peer
-		if len(c.streams) < c.cfg.MaxStreams || !c.recv.acknowledged {
+		if len(c.streams) < c.cfg.MaxStreams || !c.inflow.isKnown() {
 			fault = Local
 		}
 		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}
@@ -395,7 +395,7 @@ const uncountedHeaders = 4 << 10
 // time may all be told so. c.mu is held.
 func (c *Conn) headersFit(had, n int) bool {
 	lim := &c.cfg.Limits
-	return c.recv.headers+n <= lim.HeaderMemory &&
+	return c.headers+n <= lim.HeaderMemory &&
 		(had+n <= uncountedHeaders || c.counters.headers.Load()+int64(n) <= int64(lim.AllHeaderMemory))
 }
 
@@ -403,7 +403,7 @@ func (c *Conn) headersFit(had, n int) bool {
 func (c *Conn) countHeaders(s *Stream, n int) {
 	before := max(0, s.headers-uncountedHeaders)
 	s.headers += n
-	c.recv.headers += n
+	c.headers += n
 	if after := max(0, s.headers-uncountedHeaders); after != before {
 		c.counters.headers.Add(int64(after - before))
 	}

@@ -141,7 +141,7 @@ var flushes = [flushModes][writings]bool{
 // flush makes what is queued be sent. It does not wait. c.mu is held, but not throughout: what is queued, the streams' windows and
 // whether the connection has failed may have changed when it returns.
 func (c *Conn) flush(m flushMode) {
-	if flushes[m][c.send.state] && (m != flushWithRun || !c.recv.handling) {
+	if flushes[m][c.send.state] && (m != flushWithRun || !c.handling) {
 		c.transmit()
 	}
 }
@@ -238,7 +238,7 @@ func (c *Conn) pace(n int, took time.Duration) {
 		s.blocked, s.fillTo = blocked, int(blocked)
 	}
 	s.slow = s.slow || took >= slowBatch
-	if unsent == unlimited && (s.slow || s.sent < fastAfter || !c.recv.near()) {
+	if unsent == unlimited && (s.slow || s.sent < fastAfter || !c.inflow.near()) {
 		return
 	}
 	c.limitUnsent(unsent)

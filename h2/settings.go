@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"sync/atomic"
-	"time"
 )
 
 // maxSettings is how many settings one frame may carry.
@@ -63,16 +62,11 @@ func (c *Conn) onSettings(f frame) error {
 // settings puts p in force and acknowledges it. c.mu is held.
 func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	if f.has(flagAck) {
-		if c.recv.unacked == 0 {
+		known := c.inflow.isKnown()
+		if !c.inflow.acknowledge(now()) {
 			return false, c.useless()
 		}
-		c.recv.unacked--
-		c.recv.acknowledged = true
-		c.recv.timed++
-		if rtt := time.Since(c.recv.settingsSent); c.recv.rtt == 0 || rtt < c.recv.rtt {
-			c.recv.rtt = rtt
-		}
-		if c.recv.timed == 1 && !c.recv.near() { // a near peer empties the socket soon, and each write costs it time
+		if !known && !c.inflow.near() { // a near peer empties the socket soon, and each write costs it time
 			c.limitUnsent(unsentLimit)
 		}
 		return false, nil

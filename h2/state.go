@@ -47,7 +47,7 @@ func (c *Conn) state() ConnState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Streams, s.SendWindow = c.held, c.peer.conn
-	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = int64(c.recv.conn), c.recv.window, c.recv.unread, c.recv.rtt
+	c.inflow.describe(&s)
 	s.Draining = !c.lifetime.is(alive) || c.goAway != nil
 	for _, st := range c.streams {
 		if st.wait != nil && st.wait.active {

@@ -15,17 +15,14 @@ type Stream struct {
 	gen uint32 // moves on when the stream is used again: written under c.mu, when nothing but a Handle refers to the stream
 
 	// Under c.mu:
-	state      state
-	flags      streamFlags
-	err        error // why it ended early
-	out        int64 // what the peer's window lets this side send; may be negative
-	in         int64 // what this side's window lets the peer send
-	returnable int   // consumed, not yet given back
-	unread     int   // received, not yet consumed
+	state state
+	flags streamFlags
+	err   error // why it ended early
+	out   int64 // what the peer's window lets this side send; may be negative
 
 	headers  int // size of the header lists received
 	informed int // size of the informational ones
-	pace     pace
+	inflow   streamInflow
 
 	wait *waiting // nil: no Write has waited yet
 	next *Stream  // list of spare streams
@@ -162,8 +159,8 @@ func (c *Conn) newStream(id uint32) *Stream {
 		s = &Stream{c: c}
 	}
 	s.id, s.state, s.flags = id, open, counted
-	s.out, s.in = c.peer.window, c.recv.streamWindow()
-	s.returnable, s.unread, s.pace, s.headers, s.informed = 0, 0, pace{}, 0, 0
+	s.out, s.inflow = c.peer.window, c.inflow.open()
+	s.headers, s.informed = 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority, s.updated = c.peer.signals.initial(), false
 	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet

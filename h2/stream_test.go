@@ -130,7 +130,7 @@ func TestWriteLater(t *testing.T) {
 	eventually(t, "a pause of the goroutine that reads", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return !c.recv.handling // or its end would send
+		return !c.handling // or its end would send
 	}, stacks)
 	queued := func() int {
 		c.mu.Lock()

@@ -195,7 +195,7 @@ func (c *Conn) retire(s *Stream) {
 	}
 	c.held--
 	c.leaveRoom(s)
-	c.consumed(s, s.unread)
+	c.dropUnread(s)
 	c.countHeaders(s, -s.headers)
 	if s != c.current {
 		c.recycle(s)

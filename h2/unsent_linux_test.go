@@ -26,9 +26,9 @@ func TestUnsentIsLimited(t *testing.T) {
 			p.do(t, nil)
 			for _, c := range []*Conn{p.c, p.s} {
 				c.mu.Lock()
-				r := &c.recv
+				r := &c.inflow
 				r.rtt, r.timed, r.unacked = 0, 0, 1
-				r.settingsSent = time.Now().Add(-certainRTT)
+				r.sent = now() - instant(certainRTT)
 				_, err := c.settings(frame{typ: frameSettings, flags: flagAck}, nil)
 				c.mu.Unlock()
 				if err != nil {
