@@ -44,8 +44,8 @@ test: ## ten minutes: format, go.mod, vet, the ports, unit tests of every module
 	@./ci/each.sh fmt tidy vet ports units
 
 .PHONY: checks
-checks: ## linters, the analyser, the other release of Go, 32 bits, no unsafe, FIPS, vet for the ports, the private modules' go.mod
-	@./ci/each.sh lint ownership releases tags fips vet-ports tidy-private
+checks: ## linters, the analyser, the other release of Go, 32 bits, no unsafe, FIPS, vet for the ports, the private modules' go.mod, known vulnerabilities
+	@./ci/each.sh lint ownership releases tags fips vet-ports tidy-private vulnerabilities
 
 .PHONY: long
 long: ## hours: the long forms of soaks and other people's suites, every network, fuzzing, whole conversations
@@ -138,6 +138,28 @@ NETWORKED ?= wire h2 h2http smb rpc
 networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double
 	@status=0; for n in $(NETWORKS); do for p in $(NETWORKED); do echo "network $$n: $$p"; \
 	(cd $$p && TARN_NET=$$n GOWORK=off $(GOTEST) -short .) || status=1; done; done; exit $$status
+
+# Programs that are run at releases alone, or ask a server. What they require would be many times what ci/tools has.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20261113113407-e3970619a1a4
+GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.14.0 github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+INSTALL      = for p in $(1); do GOBIN=$(abspath $(BIN)) GOFLAGS= GOWORK=off $(GO) install $$p || exit 1; done
+
+.PHONY: vulnerabilities
+vulnerabilities: ## govulncheck, what a release tags; left out, and listed, where its database cannot be reached
+	@curl -sfm 10 -o /dev/null https://vuln.go.dev/index/db.json || { echo "govulncheck: vuln.go.dev cannot be reached" | tee -a $${TARN_LEFT_OUT:-/dev/null}; exit 0; }; \
+	$(call INSTALL,$(GOVULNCHECK)); status=0; for m in $$(ci/modules.sh tagged); do echo "govulncheck $$m"; (cd $$m && GOWORK=off $(abspath $(BIN))/govulncheck ./...) || status=1; done; exit $$status
+
+.PHONY: api
+api: ## how the exported API differs from BASE, by default the latest version
+	@$(call INSTALL,$(APIDIFF)); PATH=$(abspath $(BIN)):$$PATH ./ci/api.sh $(BASE) $(MODULES)
+
+.PHONY: snapshot binaries
+snapshot: ## the binaries of a release, with their checksums and lists of modules, from this commit, in bin/release/dist
+	@$(call INSTALL,$(GORELEASER)); PATH=$(abspath $(BIN)):$$PATH goreleaser release --clean --snapshot -f ci/release/goreleaser.yaml
+
+binaries: ## the same from the tag that is checked out, and publishes them
+	@$(call INSTALL,$(GORELEASER)); PATH=$(abspath $(BIN)):$$PATH goreleaser release --clean -f ci/release/goreleaser.yaml
 
 .PHONY: site
 site: ## the documentation as a site, in bin/site; needs python3 with venv, and installs mkdocs-material in bin/site-env

@@ -3,6 +3,7 @@ package house_test
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ var (
 )
 
 // TestWhatRunsWhen: the table of docs/design/house.md has every target that `make help` lists, and by what each is run: other targets,
-// .ci/run on every push, and the weekly workflow.
+// .ci/run on every push, and the workflows of weeks and releases.
 func TestWhatRunsWhen(t *testing.T) {
 	text := func(name string) string {
 		b, err := os.ReadFile(name)
@@ -51,7 +52,7 @@ func TestWhatRunsWhen(t *testing.T) {
 		}
 		run("`make "+makefile[at[2]:at[3]]+"`", makefile[at[0]:end])
 	}
-	for _, by := range []struct{ name, file string }{{"every push", ".ci/run"}, {"every week", ".github/workflows/weekly.yml"}} {
+	for _, by := range []struct{ name, file string }{{"every push", ".ci/run"}, {"every week", ".github/workflows/weekly.yml"}, {"every release", ".github/workflows/release.yml"}} {
 		recipe := text(by.file)
 		for _, name := range makes.FindAllStringSubmatch(recipe, -1) {
 			if rest, ok := want[name[1]]; ok && !slices.Contains(rest, by.name) { // "make" is also a package that is installed
@@ -79,5 +80,26 @@ func TestWhatRunsWhen(t *testing.T) {
 	}
 	for name := range got {
 		t.Errorf("the table has make %s, which the Makefile does not list", name)
+	}
+}
+
+// TestActionsArePinned: workflows run actions at fixed commits, whose versions are beside them; a tag may be moved.
+func TestActionsArePinned(t *testing.T) {
+	names, err := filepath.Glob(".github/workflows/*.yml")
+	if err != nil || len(names) < 3 {
+		t.Fatal(names, err)
+	}
+	uses := regexp.MustCompile(`uses: *(.*)`)
+	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40} # v[0-9.]+$`)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, action := range uses.FindAllStringSubmatch(string(text), -1) {
+			if !pinned.MatchString(action[1]) {
+				t.Errorf("%s uses %s, which is no commit with its version", name, action[1])
+			}
+		}
 	}
 }
