@@ -2,7 +2,6 @@ package h2
 
 import (
 	"encoding/binary"
-	"time"
 )
 
 // fixed returns the payload of a frame that has n bytes, at most eight; another length ends the connection for reason.
@@ -117,10 +116,6 @@ func (s *Stream) wasteful() bool {
 	}
 	return s.deadline == 0 || now()+instant(deadlineSlack) < s.deadline
 }
-
-// deadlineSlack is how much earlier than this side computed it a call's deadline may
-// pass at the peer.
-const deadlineSlack = 10 * time.Millisecond
 
 // onPing takes a PING (RFC 9113 section 6.7).
 func (c *Conn) onPing(f frame) error {

@@ -6,27 +6,6 @@ import (
 	"time"
 )
 
-const (
-	// abortTimeout is how long a connection that is aborted may take to send its
-	// GOAWAY.
-	abortTimeout = 250 * time.Millisecond
-	// stuckTimeout is how long a connection that ends in order waits for a peer that takes nothing of what is to be sent.
-	stuckTimeout = 20 * time.Second
-	// closeTimeout is how long it waits for the peer to close, once everything is sent.
-	closeTimeout = 5 * time.Second
-	// heardTimeout is how long it waits for a peer that sends nothing meanwhile. It is net/http's and grpc-go's.
-	heardTimeout = time.Second
-	// silentTimeout is how long it waits for one that has sent nothing for silentTime before.
-	silentTimeout = 250 * time.Millisecond
-	// goAwayTimeout is the longest time between a server's two GOAWAYs.
-	goAwayTimeout = 5 * time.Second
-	// silentTime is how long a client may send nothing after the PING between them before it counts as silent.
-	silentTime = time.Second - silentTimeout // as long together as net/http waits
-	// goAwayDelay is how long after its last stream has ended a server sends the PING between
-	// its two GOAWAYs. net/http closes the connection after that time.
-	goAwayDelay = time.Second
-)
-
 // lookAgain has Run's read, or the wait for input of an idle connection, meet a deadline at t, unless the connection ends; zero: none.
 // c.mu is held.
 func (c *Conn) lookAgain(t time.Time) {

@@ -5,20 +5,6 @@ import (
 	"time"
 )
 
-const (
-	// gatherFrom is how many streams must be held for a caller to expect frames of
-	// others.
-	gatherFrom = 2
-	// maxYields is how often the goroutine that is to write yields, as long as each
-	// time another one queues something.
-	maxYields = 4
-	// goodBatch is how many bytes are worth a system call without waiting for more.
-	goodBatch = 16 << 10
-	// maxYield is how long the goroutine that is to write yields in all: where processors are scarce, each time may
-	// take long.
-	maxYield = 50 * time.Microsecond
-)
-
 // gather lets other callers queue their frames before this one flushes, so that they
 // leave together. Meanwhile no other caller sends: with 64 callers this takes a tenth of
 // the writes and a third of the time. It reports whether it has yielded. c.mu is held,

@@ -14,11 +14,6 @@ import (
 // only a busy connection needs is dropped then. On Linux the process's poller waits for the peer; elsewhere, and
 // where the poller cannot, a goroutine with the smallest stack does.
 
-// idleAfter is how long nothing must have come on a connection without streams
-// before it is idle. A time shorter than that between a client's calls would make
-// each call pay for what was dropped.
-const idleAfter = 500 * time.Millisecond
-
 // errIdle ends a loop because the connection is idle. It is not returned to users.
 var errIdle = errors.New("h2: the connection is idle")
 
@@ -113,9 +108,6 @@ func (c *Conn) waitIdle() {
 	wire.Await(c.nc)
 	go c.work()
 }
-
-// maxQuiet bounds Conn.quiet: the time between deadlines is a minute then.
-const maxQuiet = 7
 
 // watch sets the deadline at which Run checks whether the connection is idle: after
 // idleAfter on a busy connection, later each time on one with quiet streams. None is

@@ -85,10 +85,6 @@ func (f *inflow) consumed(s *streamInflow, n int) {
 	f.unread -= n
 }
 
-// maxReturn bounds how many bytes of a window are kept back until they are worth a
-// WINDOW_UPDATE.
-const maxReturn = 1 << 20
-
 // returnFrom returns how many bytes of a window, a stream's or the connection's, are worth a WINDOW_UPDATE. Many streams share the
 // connection's window and use all of it at once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call,
 // HEADERS without the DATA that had to wait, and took a tenth more processor time.
@@ -142,17 +138,6 @@ func (f *inflow) growConn(u *windowUpdate, n int, now instant) int {
 	}
 	return f.widen(min(f.size, most-f.size, f.allowance()))
 }
-
-const (
-	// growth is the factor by which the window grows at a time.
-	growth = 4
-	// longGrowth is growth where a round trip is longer than steadyRTT: each time takes one,
-	// in which the peer waits.
-	longGrowth = 64
-	// certainRTT is from when a round trip is not doubted that one acknowledgement alone has shown. A shorter one may be
-	// mostly the time for which a goroutine or thread waited for a processor.
-	certainRTT = 8 * time.Millisecond
-)
 
 // grow widens the window of every stream when that of s, which is about to be returned, is what limits the peer. A round trip is measured
 // by the acknowledgement of SETTINGS, so growth costs no PING. The caller adds u.wider to the windows of the streams.
@@ -256,10 +241,6 @@ func (f *inflow) boundByRate(window int) int {
 
 // twice returns 2*window, at most the largest window of HTTP/2.
 func twice(window int) int { return window + min(window, maxWindow-window) }
-
-// steadyRTT is a round trip that a window need not exceed, since it does not leave the
-// machine or the rack. Longer ones vary with the load on the way and on both ends.
-const steadyRTT = time.Millisecond
 
 // sendingTime returns for how long a peer must be able to send without a WINDOW_UPDATE: a
 // round trip, and once more the part of it above steadyRTT.

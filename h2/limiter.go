@@ -19,15 +19,6 @@ type limiter struct {
 	forgive bool  // the next PING is not checked
 }
 
-// How many tokens a second are added to an empty bucket.
-const (
-	brokenRate  = 500
-	givenUpRate = 5000
-	wasteRate   = 100
-	// streamsPerFrame is how many streams count like one frame.
-	streamsPerFrame = 32
-)
-
 func (l *limiter) init(lim *Limits) {
 	l.lim = lim
 	l.broken.level, l.givenUp.level, l.refused.level, l.waste.level = lim.Resets, lim.Resets, lim.Useless, lim.Useless
@@ -54,17 +45,6 @@ func (l *limiter) gaveUp() bool {
 // kept to the limits that it knows: handlers of earlier streams still run, say. Beyond
 // the limit the connection is read more slowly, too.
 func (l *limiter) refuse() bool { return l.refused.take(l.lim.Useless, givenUpRate) }
-
-const (
-	// holdTime is how long reading is held back each time, which givenUpRate makes
-	// 50 streams.
-	holdTime = 10 * time.Millisecond
-	// holdsPerReset times Limits.Resets is how often that happens before the connection
-	// ends: 20 seconds by default.
-	holdsPerReset = 2
-	// holdsOver is the time without any after which they do not count any more.
-	holdsOver = time.Second
-)
 
 // held is called each time before reading is held back.
 func (l *limiter) held(now instant) bool {

@@ -5,25 +5,6 @@ import (
 	"time"
 )
 
-const (
-	// moderateFrom is how many streams must be open for reads to be moderated.
-	moderateFrom = 16
-	// quickRead is how soon reads follow each other that are moderated.
-	quickRead = 200 * time.Microsecond
-	// goodRead is how many frames are worth a read without waiting for more.
-	goodRead = 64
-	// streamDelay is how long a moderated read waits for each stream that is open. A
-	// longer wait has to be worth it: few streams send little during it.
-	streamDelay = 400 * time.Nanosecond
-	// minDelay and maxDelay bound the wait. The system adds up to 50 µs (its timer
-	// slack).
-	minDelay = 20 * time.Microsecond
-	maxDelay = 50 * time.Microsecond
-	// moderateBytes is how many bytes have to arrive during a wait to be announced by the system. Otherwise
-	// each segment wakes the thread that waits for all sockets, although no goroutine waits for it.
-	moderateBytes = 16 << 10
-)
-
 // readDelay is how long a moderated read waits when that many streams are open.
 func readDelay(streams int) time.Duration {
 	return min(max(time.Duration(streams)*streamDelay, minDelay), maxDelay)

@@ -83,10 +83,6 @@ func (c *Conn) pong(data [8]byte) (asked bool) {
 	return asked
 }
 
-// mostDoubtful bounds the streams that were reset and of which the peer may know nothing, where it permits more. net/http has
-// the same bound.
-const mostDoubtful = 1000
-
 // doubt is called when this side is about to reset s, which counts as open. If the peer may be gone, s goes on counting, so that
 // the requests of a dead connection, each given up in time, fill it. c.mu is held.
 func (c *Conn) doubt(s *Stream) {

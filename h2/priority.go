@@ -17,11 +17,6 @@ type Priority struct {
 const (
 	defaultUrgency = 3
 	maxUrgency     = 7
-	// maxEarlyPriorities bounds the priorities kept for streams that are not open yet,
-	// whatever MaxStreams permits: some 40 bytes each.
-	maxEarlyPriorities = 256
-	// maxPriorityLen is the longest priority field value that is parsed, in bytes.
-	maxPriorityLen = 256
 )
 
 // signals is what the peer has said about priorities.

@@ -57,9 +57,6 @@ func (c *Conn) putGoAway(last uint32, code Code, debug string) {
 	copy(p[8:], debug)
 }
 
-// maxDebug is how much of a GOAWAY's debug data is sent or kept, in bytes.
-const maxDebug = 1 << 10
-
 // put queues a frame header and returns the payload to be filled in before c.mu is
 // given up. c.mu is held; f.length is at most wire.MaxPeek - frameHeaderLen.
 func (c *Conn) put(f frame) []byte {

@@ -2,14 +2,6 @@ package h2
 
 import "github.com/tarn-go/tarn"
 
-// onePieceBelow is the length of DATA in bytes below which it is delivered in one
-// piece even if part of it has yet to arrive.
-const onePieceBelow = 4 << 10
-
-// shrinkFrom is the length of DATA in bytes from which another system call costs less
-// than copying what the receive buffer has of it.
-const shrinkFrom = 32 << 10
-
 // onData delivers a DATA frame, piece by piece as it arrives.
 func (c *Conn) onData(f frame) error {
 	if f.id == 0 {

@@ -22,17 +22,6 @@ func (c *Conn) onHeaders(f frame) error {
 	return c.deliverHeaders(f, bad)
 }
 
-// peekBlock is the longest HEADERS frame, in bytes, that is decoded where it was
-// read; a longer one is copied together first.
-const peekBlock = 32 << 10
-
-// longFactor is how many times longer than what is gathered a header block may be
-// before the connection, not the stream alone, is ended.
-const longFactor = 8
-
-// maxKeptBlock is how many bytes the buffer in which a header block is gathered may have and be kept.
-const maxKeptBlock = 16 << 10
-
 const lateHeaders = "a header list took longer than HeaderTimeout"
 
 var errLateHeaders = &ConnError{Code: EnhanceYourCalm, Fault: Peer, Reason: lateHeaders}
@@ -386,10 +375,6 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *hpack.Malformed) error {
 	}
 	return nil
 }
-
-// uncountedHeaders is how much of a stream's header lists does not count for Limits.AllHeaderMemory, in bytes: what a stream
-// costs anyway. Common requests then change no counter that all connections share.
-const uncountedHeaders = 4 << 10
 
 // headersFit reports whether n more bytes of header lists may be held for a stream that has had. Connections that ask at the same
 // time may all be told so. c.mu is held.

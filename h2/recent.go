@@ -1,8 +1,5 @@
 package h2
 
-// recentMax is how many streams that this side reset are remembered.
-const recentMax = 1024
-
 // recent remembers streams that this side reset lately, the oldest going first: the
 // peer may have sent frames for them before it knew (RFC 9113 section 5.1).
 type recent struct {

@@ -4,9 +4,6 @@ import "math/bits"
 
 const (
 	urgencies = maxUrgency + 1
-	// turnBytes is how many bytes of DATA a stream sends before the next one has its turn. The DATA of a stream that waits
-	// alone is not divided.
-	turnBytes = 128 << 10
 )
 
 // scheduler orders the Writes whose DATA waits and whose windows are open: by urgency (RFC 9218), and within an urgency

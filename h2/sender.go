@@ -8,44 +8,6 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-const (
-	// batchLimit is how many bytes a batch has before DATA and new streams wait for the next one.
-	batchLimit = 256 << 10
-	// blockedLimit is the same while the writer goroutine sends: what is queued then waits for the network, so that it bounds what
-	// a PING or a small call waits for, together with the batch under way and with unsentLimit.
-	blockedLimit = 128 << 10
-	// minFill is how much DATA of waiting streams joins a batch that is full already,
-	// so that small frames cannot keep it back for ever.
-	minFill = 16 << 10
-	// refuseAbove is how many bytes may wait to be sent before a server refuses
-	// further streams: the peer asks and does not read. DATA of writers that wait stops at
-	// batchLimit, which any peer reaches whose network is slower than a handler; beyond it
-	// are header lists, resets and DATA of Post.
-	refuseAbove = 2 << 20
-	// callerBatches is how many batches a caller sends, of other callers as well,
-	// before a writer goroutine takes over.
-	callerBatches = 6
-	// shortBatches is the same while they have fewer than batchLimit bytes together: each
-	// leaves in a few microseconds, and a writer goroutine must first get a processor,
-	// while everything that is queued waits.
-	shortBatches = 64
-	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near and fast. Otherwise it
-	// holds megabytes, which a small call, a PING or a WINDOW_UPDATE waits for, whatever the order of frames here.
-	unsentLimit = 128 << 10
-	// minBlocked is the least that blockedLimit and unsentLimit become where the peer is slow. A PING waits for about four times
-	// as much: half a second at 1 Mbit/s.
-	minBlocked = 16 << 10
-	// slowBatch is how long the sending of a batch takes from which on the peer is slow, however near: below 6 MB/s.
-	slowBatch = 20 * time.Millisecond
-	// blockedTime is for how long the bytes that wait here, and in the system, are sent to a slow peer.
-	blockedTime = 100 * time.Millisecond
-	// fastBatch is how long the sending of a batch of unsentLimit bytes takes at most where the system may hold any number: from
-	// 130 MB/s on each wait for a socket costs the peer time.
-	fastBatch = time.Millisecond
-	// fastAfter is how many bytes must have been sent before: the buffers of both systems take the first ones quickly.
-	fastAfter = 2 << 20
-)
-
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
 // them (put.go). DATA that must wait, for a window or because the batch is full,
 // stays with its stream (schedule.go). flush makes both be sent: by its caller as far as

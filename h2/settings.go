@@ -6,9 +6,6 @@ import (
 	"sync/atomic"
 )
 
-// maxSettings is how many settings one frame may carry.
-const maxSettings = 64
-
 // peer is what the peer has said of itself, by SETTINGS and otherwise; guarded by Conn.mu, except headerList.
 type peer struct {
 	window          int64         // what a new stream may send: INITIAL_WINDOW_SIZE

@@ -17,9 +17,6 @@ type Source interface {
 	Supply(n int) tarn.Buffer
 }
 
-// supplySize is how many bytes a Source is asked for at most: two such pieces make a batch.
-const supplySize = 128 << 10
-
 // supply asks the Source of w, which is served next, for at most n bytes of DATA and returns how many it has supplied. c.mu is
 // held, but not throughout: meanwhile w may have ended.
 func (c *Conn) supply(w *waiting, n int) int {

@@ -133,9 +133,6 @@ func (c *Conn) release(s *Stream) (idle bool) {
 // idled calls OnIdle after the last stream has been released. c.mu is not held.
 func (c *Conn) idled() { c.events.OnIdle(c) }
 
-// maxFree bounds the spare streams of a connection.
-const maxFree = 128
-
 // recycle keeps s, to which only Handles refer now. c.mu is held.
 func (c *Conn) recycle(s *Stream) {
 	s.gen++
