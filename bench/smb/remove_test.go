@@ -26,7 +26,7 @@ func BenchmarkRemoveAll(b *testing.B) {
 		for _, rtt := range []time.Duration{0, 2 * time.Millisecond} {
 			addr := srv.Addr
 			if rtt > 0 {
-				addr = delay(b, addr, rtt/2)
+				addr = rigtest.Delay(b, addr, rtt/2)
 			}
 			for _, dirs := range []int{1, 100} {
 				for _, p := range peers() {

@@ -57,7 +57,7 @@ func BenchmarkDelayed(b *testing.B) {
 	srv := rigtest.Start(b, rig.Config{})
 	fill(b, srv)
 	for _, rtt := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond} {
-		addr := delay(b, srv.Addr, rtt/2)
+		addr := rigtest.Delay(b, srv.Addr, rtt/2)
 		for _, op := range []string{"read", "write"} {
 			for _, s := range shapes()[1:3] {
 				for _, p := range peers() {

@@ -53,7 +53,7 @@ func BenchmarkTree(b *testing.B) {
 				if mode != rig.Plain {
 					continue // smbclient takes ten seconds for each
 				}
-				addr = delay(b, addr, rtt/2)
+				addr = rigtest.Delay(b, addr, rtt/2)
 			}
 			w := treeWork{srv: srv, mode: mode, addr: addr, source: source}
 			for _, op := range []string{"get", "put"} {

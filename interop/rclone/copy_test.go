@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/internal/turn"
 )
 
@@ -23,7 +24,7 @@ func TestCopy(t *testing.T) {
 	if os.Getenv("TARN_LONG") == "1" {
 		modes, megabytes, files = rig.Modes(), 1024, 2000
 	}
-	for c := range copies(t, modes, megabytes, files) {
+	for c := range copies(t, modes, []time.Duration{0, 2 * time.Millisecond}, megabytes, files) {
 		t.Run(c.name(), func(t *testing.T) {
 			c.put(t)
 			c.get(t)
@@ -32,15 +33,20 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// BenchmarkCopy copies 1 GiB, and 2,000 files of 4 KiB, there and back with each backend. The time includes the start of rclone. Every
-// byte is compared. Copies are made where TMPDIR is, which should be in memory. cpu-ns/op is rclone's processor time.
+// BenchmarkCopy copies 1 GiB, and 2,000 files of 4 KiB, there and back with each backend, directly and with a round trip of 2 ms. The
+// time includes the start of rclone. Every byte is compared. Copies are made where TMPDIR is, which should be in memory. cpu-ns/op is
+// rclone's processor time. With -short the copies are small, to see that they are right.
 func BenchmarkCopy(b *testing.B) {
-	for c := range copies(b, rig.Modes(), 1024, 2000) {
+	megabytes, files := 1024, 2000
+	if testing.Short() {
+		megabytes, files = 16, 100
+	}
+	for c := range copies(b, rig.Modes(), []time.Duration{0, 2 * time.Millisecond}, megabytes, files) {
 		for _, op := range []struct {
 			name string
 			copy func(testing.TB) time.Duration
 		}{{"put", c.put}, {"get", c.get}} {
-			b.Run(fmt.Sprintf("mode=%s/files=%s/op=%s/peer=%s", c.mode.Name(), c.work, op.name, c.peer()), func(b *testing.B) {
+			b.Run(fmt.Sprintf("mode=%s/rtt=%v/files=%s/op=%s/peer=%s", c.mode.Name(), c.rtt, c.work, op.name, c.peer()), func(b *testing.B) {
 				var used time.Duration
 				for range b.N {
 					used += op.copy(b)
@@ -56,6 +62,7 @@ func BenchmarkCopy(b *testing.B) {
 type copying struct {
 	srv               *server
 	mode              rig.Mode
+	rtt               time.Duration // that the connection has besides its own
 	variant           variant
 	work              string // large or small
 	binary            string
@@ -63,7 +70,7 @@ type copying struct {
 }
 
 // copies are those of all variants, in the order of this turn.
-func copies(t testing.TB, modes []rig.Mode, megabytes, files int) iter.Seq[*copying] {
+func copies(t testing.TB, modes []rig.Mode, rtts []time.Duration, megabytes, files int) iter.Seq[*copying] {
 	w := shop(t)
 	binary := map[variant]string{}
 	for _, v := range variants {
@@ -74,22 +81,31 @@ func copies(t testing.TB, modes []rig.Mode, megabytes, files int) iter.Seq[*copy
 	fill(t, filepath.Join(source, "small"), files, 4096)
 	return func(yield func(*copying) bool) {
 		for _, mode := range modes {
-			srv := startServer(t, mode)
-			for _, work := range []string{"large", "small"} {
-				for _, v := range turn.Order(slices.Clone(variants)...) {
-					there := fmt.Sprintf("%s-%s", work, v)
-					c := &copying{srv, mode, v, work, binary[v], filepath.Join(source, work), there, filepath.Join(t.TempDir(), "back")}
-					if !yield(c) {
-						return
+			direct := rigtest.Start(t, rig.Config{Mode: mode})
+			for _, rtt := range rtts {
+				addr := direct.Addr
+				if rtt > 0 {
+					addr = rigtest.Delay(t, addr, rtt/2)
+				}
+				srv := configure(t, direct, addr)
+				for _, work := range []string{"large", "small"} {
+					for _, v := range turn.Order(slices.Clone(variants)...) {
+						there := fmt.Sprintf("%s-%s", work, v)
+						c := &copying{srv, mode, rtt, v, work, binary[v], filepath.Join(source, work), there, filepath.Join(t.TempDir(), "back")}
+						if !yield(c) {
+							return
+						}
+						c.remove(t)
 					}
-					c.remove(t)
 				}
 			}
 		}
 	}
 }
 
-func (c *copying) name() string { return fmt.Sprintf("%s %s %s", c.mode.Name(), c.work, c.variant) }
+func (c *copying) name() string {
+	return fmt.Sprintf("%s %v %s %s", c.mode.Name(), c.rtt, c.work, c.variant)
+}
 
 // peer is what the benchmark calls the variant.
 func (c *copying) peer() string {

@@ -25,7 +25,13 @@ type server struct {
 func startServer(t testing.TB, mode rig.Mode) *server {
 	t.Helper()
 	s := rigtest.Start(t, rig.Config{Mode: mode})
-	host, port, err := net.SplitHostPort(s.Addr)
+	return configure(t, s, s.Addr)
+}
+
+// configure is the configuration of a remote that is reached at addr.
+func configure(t testing.TB, s *rig.Server, addr string) *server {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,10 @@
 package rclone
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -23,7 +20,7 @@ func TestLitmus(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	url := serveWebDAV(t, startServer(t, rig.Plain))
+	url := serve(t, startServer(t, rig.Plain), shop(t).build(t, tarnsmb, program, "build"), "webdav")
 	cmd := exec.CommandContext(t.Context(), litmus, "-k", url)
 	cmd.Dir = t.TempDir() // it writes logs
 	out, err := cmd.CombinedOutput()
@@ -42,35 +39,4 @@ func TestLitmus(t *testing.T) {
 	if t.Failed() {
 		t.Logf("%s", out)
 	}
-}
-
-// serveWebDAV serves the share until the test ends.
-func serveWebDAV(t *testing.T, srv *server) (url string) {
-	t.Helper()
-	binary := shop(t).build(t, tarnsmb, program, "build")
-	cmd := exec.Command(binary, "serve", "webdav", "--addr", "127.0.0.1:0", "--vfs-cache-mode", "writes", "--cache-dir", t.TempDir(), srv.share)
-	cmd.Env = srv.env(tarnsmb)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		for lines.Scan() { // until it has ended
-		}
-		cmd.Wait()
-	})
-	started := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
-	for lines.Scan() {
-		if url = started.FindString(lines.Text()); url != "" {
-			return url
-		}
-		t.Log(lines.Text())
-	}
-	t.Fatalf("%s serves nothing", filepath.Base(binary))
-	return ""
 }

@@ -1,4 +1,4 @@
-package bench
+package rigtest
 
 import (
 	"io"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// delay is a proxy to addr that delays all data by the given time, each way, and otherwise does not limit how
-// much is in flight.
-func delay(b *testing.B, addr string, each time.Duration) string {
+// Delay returns the address of a proxy to addr that delays all data by the given time, each way, and otherwise does not limit how
+// much is in flight, until the test ends.
+func Delay(b testing.TB, addr string, each time.Duration) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

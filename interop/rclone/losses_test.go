@@ -1,0 +1,119 @@
+package rclone
+
+import (
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
+)
+
+// TestSuitesWithLosses runs rclone's suites with Tarn's backend over connections each of which is reset after some number of bytes. The
+// server goes on.
+func TestSuitesWithLosses(t *testing.T) {
+	if os.Getenv("TARN_LONG") != "1" {
+		t.Skip("only with TARN_LONG=1")
+	}
+	for _, suite := range []struct {
+		pkg    string
+		env    []string
+		passes int
+	}{
+		{"fs/sync", nil, 130},
+		{"fs/operations", []string{"RCLONE_MULTI_THREAD_CHUNK_SIZE=64Ki"}, 200},
+	} {
+		for _, mode := range rig.Modes() {
+			t.Run(suite.pkg+" "+mode.Name(), func(t *testing.T) {
+				s := rigtest.Start(t, rig.Config{Mode: mode})
+				l := resetting(t, s.Addr)
+				srv := configure(t, s, l.addr)
+				bin := shop(t).build(t, tarnsmb, rclone+"/"+suite.pkg, "test", "-c")
+				cmd := exec.Command(bin, "-remote", srv.share, "-test.v", "-test.timeout=15m")
+				cmd.Dir = filepath.Join(shop(t).rclone, filepath.FromSlash(suite.pkg))
+				cmd.Env = append(srv.env(tarnsmb), suite.env...)
+				out, err := cmd.CombinedOutput()
+				passed := len(regexp.MustCompile(`(?m)^\s*--- PASS`).FindAll(out, -1))
+				t.Logf("%d tests passed, %d connections were reset", passed, l.resets.Load())
+				if err != nil || passed < suite.passes || l.resets.Load() < 5 {
+					t.Errorf("%v\n%s", err, tail(out))
+				}
+			})
+		}
+	}
+}
+
+// resetter relays connections, and resets each after a random number of bytes.
+type resetter struct {
+	addr   string
+	resets atomic.Int64
+}
+
+// resetting relays connections with the server at addr until the test ends.
+func resetting(t *testing.T, addr string) *resetter {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &resetter{addr: l.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { r.relay(nc.(*net.TCPConn), addr) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return r
+}
+
+func (r *resetter) relay(client *net.TCPConn, addr string) {
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		client.Close()
+		return
+	}
+	server := nc.(*net.TCPConn)
+	var left atomic.Int64
+	left.Store(256<<10 + rand.Int64N(512<<10)) // more than one request of the suites has
+	var once sync.Once
+	end := func() {
+		once.Do(func() { client.Close(); server.Close() })
+	}
+	var both sync.WaitGroup
+	for _, way := range [][2]*net.TCPConn{{server, client}, {client, server}} {
+		both.Go(func() {
+			b := make([]byte, 4096)
+			for {
+				n, err := way[1].Read(b)
+				if left.Add(-int64(n)) < 0 {
+					r.resets.Add(1)
+					client.SetLinger(0)
+					server.SetLinger(0)
+					end()
+					return
+				}
+				if n > 0 {
+					if _, err := way[0].Write(b[:n]); err != nil {
+						end()
+						return
+					}
+				}
+				if err != nil {
+					end()
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+}
