@@ -42,7 +42,8 @@ type call struct {
 // init decides everything that does not depend on a connection. If c.selected.intercepted(), it leaves that to settle. Whatever it returns, the
 // call has begun, and report ends it.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
-	*c = call{cc: cc, ctx: ctx, method: method, info: opts.first.info, opts: opts, entity: cc.entity}
+	*c = call{cc: cc, ctx: ctx, method: method, entity: cc.entity}
+	bad := c.merge(opts)
 	cc.idle.calls.Add(1)
 	c.entity.Begin()
 	c.seen = cc.opts.observe.begin(method, resolving)
@@ -56,13 +57,20 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts cal
 	if err != nil || c.selected.intercepted() {
 		return err
 	}
-	return c.settle(cfg, mc)
+	return c.settle(cfg, mc, bad)
 }
 
-// settle applies the call's options and the settings of its method, mc, which may be nil.
-func (c *call) settle(cfg *serviceConfig, mc *methodConfig) error {
+// merge makes opts the call's options, and info their sum, which nothing but the settings of the call's method changes later. The error fails the
+// call when it is settled.
+func (c *call) merge(opts callOptions) error {
+	c.opts, c.info = opts, opts.first.info
+	return c.info.apply(opts.rest)
+}
+
+// settle checks the call's options, of which merge has said bad, and adds the settings of its method, mc, which may be nil.
+func (c *call) settle(cfg *serviceConfig, mc *methodConfig, bad error) error {
 	cc := c.cc
-	if err := c.applyOptions(); err != nil {
+	if err := c.checkOptions(bad); err != nil {
 		return err
 	}
 	if mc != nil && mc.waitForReady != nil && !c.info.waitSet {
@@ -87,33 +95,26 @@ func (c *call) settle(cfg *serviceConfig, mc *methodConfig) error {
 // its calls applies to it: service config, default options, policies, stats handlers, a config selector, observation.
 func (c *call) initOwn(conn *clientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
 	cc := conn.cc
-	*c = call{cc: cc, ctx: ctx, tagged: ctx, method: method, info: cc.none.info, opts: cc.passedOn(opts), only: conn}
+	*c = call{cc: cc, ctx: ctx, tagged: ctx, method: method, only: conn}
+	bad := c.merge(cc.passedOn(opts))
 	conn.own.Add(1)
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
 	c.at, c.deadline = ctx.Deadline()
-	return c.applyOptions()
+	return c.checkOptions(bad)
 }
 
-// applyOptions adds the options that no sum has yet.
-func (c *call) applyOptions() error {
-	if err := c.info.apply(c.opts.rest); err != nil {
-		return err
+// checkOptions fails if merge has returned bad, or the options together make no call. Otherwise the call may take what they give it.
+func (c *call) checkOptions(bad error) error {
+	if bad != nil {
+		return bad
 	}
 	if c.info.lending != nil {
 		c.info.lease = c.info.lending.begin()
 	}
-	if c.info.unknown {
-		name := ""
-		for _, opts := range c.opts.lists() {
-			for _, o := range opts {
-				if o, ok := o.(grpc.CompressorCallOption); ok {
-					name = o.CompressorType
-				}
-			}
-		}
-		return status.Errorf(codes.Internal, "grpc: Compressor is not installed for requested grpc-encoding %q", name)
+	if no, ok := c.info.compressor.(unregistered); ok {
+		return status.Errorf(codes.Internal, "grpc: Compressor is not installed for requested grpc-encoding %q", no.name)
 	}
 	return c.info.chooseCodec()
 }
@@ -325,8 +326,7 @@ func (c *call) report(t outcome, err error) {
 		return
 	}
 	c.end(err)
-	// A call that has failed without an attempt may not have read its options.
-	if t != nil && !c.info.after { // info.after includes the client's default options
+	if !c.info.after {
 		return
 	}
 	if t != nil && !t.reached() {

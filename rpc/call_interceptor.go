@@ -28,9 +28,10 @@ var errEnded = status.Error(codes.Canceled, "rpc: the call has ended")
 // next is the CallStreamer.
 func (in *interception) next(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	c := in.call
-	c.ctx, c.opts, c.info = ctx, c.cc.passedOn(opts), c.cc.none.info
+	c.ctx = ctx
+	bad := c.merge(c.cc.passedOn(opts))
 	cs := &clientStream{call: c, desc: in.desc}
-	if err := cs.settle(cs.selected.config, &cs.selected.method); err != nil {
+	if err := cs.settle(cs.selected.config, &cs.selected.method, bad); err != nil {
 		cs.report(nil, err)
 		return nil, err
 	}
@@ -97,11 +98,11 @@ func (c *call) invokeIntercepted(req, reply any) error {
 	in := &interception{call: *c, desc: new(grpc.StreamDesc)}
 	s, err := in.open()
 	if err != nil {
-		in.opts.notSent(req) // unless the interceptor has sent it
+		in.notSent(req) // unless the interceptor has sent it
 		return err
 	}
 	if in.answered() {
-		in.opts.notSent(req)
+		in.notSent(req)
 	}
 	err = errExited
 	defer func() { in.end(err) }() // also where a stream of the interceptor's panics or ends the goroutine

@@ -60,7 +60,6 @@ type callInfo struct {
 	forced       bool // codec was given, not looked up
 	special      bool // the request's fixed fields are not the method's usual ones
 	after        bool // an option asked for the end of the call
-	unknown      bool // the compressor is not registered
 	json         bool // the JSON codec needs no registration
 	maxRecv      int
 	maxSend      int
@@ -100,15 +99,15 @@ func (cc *ClientConn) sumOptions() error {
 	return nil
 }
 
-// apply adds opts to ci. An unknown option fails the call, because ignoring it could change the meaning of
-// the call.
-func (ci *callInfo) apply(opts []grpc.CallOption) error {
+// apply adds opts to ci, all of them. The error, of the first that cannot be, fails the call: ignoring the option could change the call's
+// meaning.
+func (ci *callInfo) apply(opts []grpc.CallOption) (bad error) {
 	for _, o := range opts {
-		if err := ci.applyOne(o); err != nil {
-			return err
+		if err := ci.applyOne(o); bad == nil {
+			bad = err
 		}
 	}
-	return nil
+	return bad
 }
 
 func (ci *callInfo) applyOne(opt grpc.CallOption) error {
@@ -169,12 +168,19 @@ func (ci *callInfo) foreign(opt grpc.CallOption) error {
 
 // compress sets the compressor. One that is not registered fails the call unless another option replaces it.
 func (ci *callInfo) compress(name string) {
-	if ci.compressor, ci.unknown = nil, false; identity(name) {
+	if ci.compressor = nil; identity(name) {
 		return
 	}
 	ci.special = true
-	ci.compressor = encoding.GetCompressor(name)
-	ci.unknown = ci.compressor == nil
+	if ci.compressor = encoding.GetCompressor(name); ci.compressor == nil {
+		ci.compressor = unregistered{name: name}
+	}
+}
+
+// unregistered is a compressor that is not there.
+type unregistered struct {
+	encoding.Compressor
+	name string
 }
 
 func (ci *callInfo) force(c message.Codec) {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -173,7 +174,7 @@ func (c *call) chooseConfig() (*serviceConfig, *methodConfig, error) {
 
 // selectConfig calls the selector and returns the settings of the call: those of its method, mc, with what has been selected.
 func (c *call) selectConfig(cfg *serviceConfig, mc *methodConfig) (*methodConfig, error) {
-	r, err := cfg.selector.selectConfig(CallInfo{Context: c.ctx, Method: c.method, Authority: c.intendedAuthority()})
+	r, err := cfg.selector.selectConfig(CallInfo{Context: c.ctx, Method: c.method, Authority: cmp.Or(c.info.authority, c.cc.authority)})
 	if err == errRetired {
 		return nil, err
 	}
@@ -199,20 +200,6 @@ func (c *call) selectConfig(cfg *serviceConfig, mc *methodConfig) (*methodConfig
 		own.retry, own.hedging = r.Retry, r.Hedging
 	}
 	return own, nil
-}
-
-// intendedAuthority is the authority of the call's options, which have not been applied yet, or the client's.
-func (c *call) intendedAuthority() string {
-	authority := c.info.authority
-	for _, o := range c.opts.rest {
-		if o, ok := o.(grpc.AuthorityOverrideCallOption); ok {
-			authority = o.Authority
-		}
-	}
-	if authority == "" {
-		authority = c.cc.authority
-	}
-	return authority
 }
 
 func selectorError(err error) error {

@@ -111,22 +111,14 @@ func (c *call) dropEncoded(req any) {
 	case c.encoded != nil:
 		c.encoded.m.Free()
 		c.encoded = nil
-	case c.info.inPlace != nil && !c.tried:
-		c.info.inPlace(req)
+	case !c.tried:
+		c.notSent(req)
 	}
 }
 
-// notSent is for a unary call that failed before its options were applied.
-func (o *callOptions) notSent(req any) {
-	var last *sendInPlace
-	for _, list := range o.lists() {
-		for _, o := range list {
-			if o, ok := o.(sendInPlace); ok {
-				last = &o
-			}
-		}
-	}
-	if last != nil {
-		last.done(req)
+// notSent is for a unary call that has failed before it was encoded.
+func (c *call) notSent(req any) {
+	if c.info.inPlace != nil {
+		c.info.inPlace(req)
 	}
 }

@@ -24,7 +24,7 @@ func (cc *ClientConn) Invoke(ctx context.Context, method string, req, reply any,
 func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
 	var c call
 	if err := c.init(cc, ctx, method, opts); err != nil {
-		opts.notSent(req)
+		c.notSent(req)
 		c.report(nil, err)
 		return err
 	}

@@ -98,7 +98,7 @@ func (o onSubConn) Invoke(ctx context.Context, method string, req, reply any, op
 	}
 	var c call
 	if err := c.initOwn(conn, ctx, method, opts); err != nil {
-		c.opts.notSent(req)
+		c.notSent(req)
 		c.report(nil, err)
 		return err
 	}
