@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
 )
@@ -13,17 +14,18 @@ import (
 // its type, so that it takes no memory for its call.
 //
 // An attempt is answered when the caller may have seen something of the response; then no other replaces it. It has ended when nothing more
-// comes. Its methods may be called concurrently, except that one goroutine at a time opens and writes, and one receives.
+// comes. Its methods may be called concurrently, except that one goroutine at a time opens and writes, and one receives. They take values, as
+// pointers would put each message of a stream on the heap.
 type attempt interface {
 	outcome
 
 	// connect finds what the attempt needs before it can be opened.
 	connect(c *call) error
-	// open begins the attempt with out, whose DATA it takes ownership of. On error the attempt has ended, and seen says how far the server
-	// got.
-	open(c *call, out *h2.Out) (seen progress, err error)
+	// open begins the attempt with out, which is the whole request or nothing of it. It takes ownership of the memory in out, on every path
+	// (rule 2). On error the attempt has ended, and seen says how far the server got.
+	open(c *call, out h2.Out) (seen progress, err error)
 	// write sends out. It takes ownership of the memory in out, on every path (rule 2). On error the attempt has ended or is about to.
-	write(ctx context.Context, out *h2.Out) error
+	write(ctx context.Context, out h2.Out) error
 	// interrupt makes a write of an attempt that has ended return.
 	interrupt()
 
@@ -35,9 +37,9 @@ type attempt interface {
 	// next waits for the next message, which the caller frees. The error is the refusal of the message, or io.EOF or errStatus at the end.
 	next() received
 	// refusal is the status error for a message that next has refused.
-	refusal(r *received, limit int) error
-	// decompressor returns the compressor of r; nil when r is not compressed.
-	decompressor(r *received, ci *callInfo) (encoding.Compressor, error)
+	refusal(r received, limit int) error
+	// decompressor returns the compressor of a message; nil when that is not compressed.
+	decompressor(k message.Kind, ci *callInfo) (encoding.Compressor, error)
 	// decoded is called when a message has been decoded to v.
 	decoded(v any)
 

@@ -91,25 +91,28 @@ func (cs *clientStream) start() error {
 
 // watch ends the stream when its context ends. Over HTTP it also does when the client is closed; over gRPC the connection ends then.
 func (cs *clientStream) watch() {
-	var ended, closed func() bool
+	var stop func() bool
 	if cs.ctx.Done() != nil {
-		ended = context.AfterFunc(cs.ctx, cs.cancelled)
+		stop = context.AfterFunc(cs.ctx, cs.cancelled)
 	}
-	stop := ended
 	if w := cs.cc.web; w != nil {
-		closed = context.AfterFunc(w.closed, func() { cs.finish(ErrClientConnClosing) })
-		stop = func() bool {
-			if ended != nil {
-				ended()
-			}
-			return closed()
-		}
+		stop = both(stop, context.AfterFunc(w.closed, func() { cs.finish(ErrClientConnClosing) }))
 	}
 	cs.mu.Lock()
 	cs.stop = stop
 	cs.mu.Unlock()
 	if stop != nil && cs.isOver() { // before stop was set
 		stop()
+	}
+}
+
+// both calls first, if it is not nil, and second.
+func both(first, second func() bool) func() bool {
+	return func() bool {
+		if first != nil {
+			first()
+		}
+		return second()
 	}
 }
 
@@ -182,11 +185,17 @@ func (cs *clientStream) connect(a attempt) error {
 
 // open opens the attempt a with out. sendMu is held.
 func (cs *clientStream) open(a attempt, out h2.Out) (progress, error) {
-	defer freeOut(&out)
+	connected := false
+	defer func() {
+		if !connected { // an error, or a hook has panicked
+			freeOut(&out)
+		}
+	}()
 	if err := cs.connect(a); err != nil {
 		return maybeProcessed, err
 	}
-	seen, err := a.open(&cs.call, &out)
+	connected = true
+	seen, err := a.open(&cs.call, out)
 	if err != nil {
 		if cs.statsOn() {
 			a.statsEnd(&cs.call, err)
@@ -318,12 +327,12 @@ func (cs *clientStream) wholeRequest() (out h2.Out, whole bool) {
 func (cs *clientStream) replayTo(a attempt) bool {
 	for i := range cs.replay {
 		m := cs.replay[i].Ref()
-		if a.write(cs.ctx, &h2.Out{Data: m.Buf, Rest: m.Chain}) != nil {
+		if a.write(cs.ctx, h2.Out{Data: m.Buf, Rest: m.Chain}) != nil {
 			return false
 		}
 	}
 	if cs.closed {
-		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
+		_ = a.write(cs.ctx, h2.Out{Ending: h2.End})
 	}
 	return true
 }

@@ -69,7 +69,7 @@ func (cs *clientStream) sendLocked(m message.Message) (sent bool, err error) {
 		m.Free()
 		return false, io.EOF
 	}
-	if a.write(cs.ctx, &out) == nil {
+	if a.write(cs.ctx, out) == nil {
 		return true, nil
 	}
 	// The attempt has ended or is about to, as its connection has; or the context has, which ends the call.
@@ -102,7 +102,7 @@ func (cs *clientStream) CloseSend() error {
 	}
 	if cs.phase.get() < broken {
 		// RecvMsg returns the error.
-		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
+		_ = a.write(cs.ctx, h2.Out{Ending: h2.End})
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (cs *clientStream) RecvMsg(v any) error {
 
 // refuse ends the call because of what the server sent.
 func (cs *clientStream) refuse(a attempt, r *received) error {
-	cs.finish(a.refusal(r, cs.info.maxRecv))
+	cs.finish(a.refusal(*r, cs.info.maxRecv))
 	return cs.outcome()
 }
 
@@ -155,7 +155,7 @@ func (cs *clientStream) refuse(a attempt, r *received) error {
 func (cs *clientStream) ended(a attempt, st *status.Status) error {
 	err := cs.failure(st)
 	if err == nil && !cs.desc.ServerStreams && !cs.received {
-		err = a.refusal(&received{err: errNoMessage}, cs.info.maxRecv)
+		err = a.refusal(received{err: errNoMessage}, cs.info.maxRecv)
 	}
 	cs.finish(err)
 	return cs.outcome()
@@ -170,7 +170,7 @@ func (cs *clientStream) receive(a attempt, r *received, v any) error {
 		a.statsInHeader(&cs.call)
 	}
 	cs.received = true
-	comp, err := a.decompressor(r, &cs.info)
+	comp, err := a.decompressor(r.kind, &cs.info)
 	if err != nil {
 		cs.finish(err)
 		return err

@@ -257,15 +257,15 @@ func (a *grpcAttempt) opened(st *h2.Stream) {
 const thriftyStreams = unreadMost / 2 / grantFrom
 
 // write sends out. It takes ownership of the memory in out, on every path (rule 2).
-func (a *grpcAttempt) write(ctx context.Context, out *h2.Out) error {
+func (a *grpcAttempt) write(ctx context.Context, out h2.Out) error {
 	a.writing.Store(true)
 	defer a.writing.Store(false)
 	if a.stopped.Load() {
-		freeOut(out)
+		freeOut(&out)
 		return h2.ErrStreamDone
 	}
 	carries := out.Data.Len() > 0 || out.Rest != nil
-	err := a.st.Write(ctx, out)
+	err := a.st.Write(ctx, &out)
 	if err == nil && carries {
 		a.conn.entity.MessageSent()
 	}
@@ -369,8 +369,8 @@ func (a *grpcAttempt) reached() bool {
 }
 
 // decompressor implements attempt.
-func (a *grpcAttempt) decompressor(r *received, ci *callInfo) (encoding.Compressor, error) {
-	if r.kind != message.Compressed || a.header.encoding == "" {
+func (a *grpcAttempt) decompressor(k message.Kind, ci *callInfo) (encoding.Compressor, error) {
+	if k != message.Compressed || a.header.encoding == "" {
 		return nil, nil
 	}
 	return ci.decompressor(a.header.encoding)
@@ -387,8 +387,8 @@ func (a *grpcAttempt) connect(c *call) error {
 }
 
 // open implements attempt.
-func (a *grpcAttempt) open(c *call, out *h2.Out) (progress, error) {
-	seen, err := c.open(a, c.picked.conn, out)
+func (a *grpcAttempt) open(c *call, out h2.Out) (progress, error) {
+	seen, err := c.open(a, c.picked.conn, &out)
 	if err != nil {
 		a.close()
 	}
@@ -396,7 +396,7 @@ func (a *grpcAttempt) open(c *call, out *h2.Out) (progress, error) {
 }
 
 // refusal implements attempt.
-func (a *grpcAttempt) refusal(r *received, limit int) error { return r.status(limit, responseCount) }
+func (a *grpcAttempt) refusal(r received, limit int) error { return r.status(limit, responseCount) }
 
 // decoded implements attempt.
 func (a *grpcAttempt) decoded(v any) {

@@ -268,7 +268,7 @@ func (c *call) unaryResult(a *grpcAttempt, reply any) error {
 	if r.err != nil {
 		return r.status(a.limit, responseCount)
 	}
-	comp, err := a.decompressor(&r, &c.info)
+	comp, err := a.decompressor(r.kind, &c.info)
 	if err != nil {
 		r.msg.Free()
 		return err

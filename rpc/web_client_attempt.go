@@ -48,7 +48,8 @@ type webAttempt struct {
 func (a *webAttempt) connect(*call) error { return nil }
 
 // open implements attempt.
-func (a *webAttempt) open(c *call, out *h2.Out) (progress, error) {
+func (a *webAttempt) open(c *call, out h2.Out) (progress, error) {
+	defer freeOut(&out)
 	ctx, cancel := a.x.web.context(c)
 	begun := false
 	defer func() {
@@ -224,8 +225,8 @@ func (a *webAttempt) next() received {
 }
 
 // write implements attempt: it returns when the round tripper has read out.
-func (a *webAttempt) write(_ context.Context, out *h2.Out) (err error) {
-	defer freeOut(out)
+func (a *webAttempt) write(_ context.Context, out h2.Out) (err error) {
+	defer freeOut(&out)
 	if a.upload == nil {
 		return io.ErrClosedPipe
 	}
@@ -272,12 +273,12 @@ func (a *webAttempt) waitEnd(done <-chan struct{}) bool {
 }
 
 // refusal implements attempt.
-func (a *webAttempt) refusal(r *received, limit int) error {
+func (a *webAttempt) refusal(r received, limit int) error {
 	return r.status(limit, a.x.in.responses())
 }
 
 // decompressor implements attempt.
-func (a *webAttempt) decompressor(*received, *callInfo) (encoding.Compressor, error) {
+func (a *webAttempt) decompressor(message.Kind, *callInfo) (encoding.Compressor, error) {
 	return a.x.incoming, nil
 }
 
