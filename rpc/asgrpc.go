@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
@@ -104,8 +105,9 @@ type portal struct {
 	credentials.TransportCredentials // the client's; connects nothing
 	cc                               *ClientConn
 	owns                             ownership
-	once                             sync.Once    // attach
-	attaching                        atomic.Int32 // calls of Connect by attach that the balancer has yet to receive
+	stubs                            []*stubResolver // by which a ClientConn is found to be the portal's
+	once                             sync.Once       // attach
+	attaching                        atomic.Int32    // calls of Connect by attach that the balancer has yet to receive
 	agent                            atomic.Pointer[agent]
 	known                            atomic.Pointer[grpc.ClientConn] // one that has been found to be the portal's
 }
@@ -119,7 +121,15 @@ func newPortal(cc *ClientConn, owns ownership) *portal {
 	default:
 		creds = insecure.NewCredentials()
 	}
-	return &portal{TransportCredentials: creds, cc: cc, owns: owns}
+	p := &portal{TransportCredentials: creds, cc: cc, owns: owns}
+	schemes := []string{"dns", "passthrough", "unix", "unix-abstract"}
+	if s := cc.target.URL.Scheme; !slices.Contains(schemes, s) {
+		schemes = append(schemes, s)
+	}
+	for _, s := range schemes {
+		p.stubs = append(p.stubs, &stubResolver{scheme: s})
+	}
+	return p
 }
 
 var errNeverDials = errors.New("rpc: this ClientConn belongs to a client of package rpc and opens no connections")
@@ -133,9 +143,9 @@ func (p *portal) ClientHandshake(context.Context, string, net.Conn) (net.Conn, c
 func (p *portal) Clone() credentials.TransportCredentials { return p }
 
 func (p *portal) options() []grpc.DialOption {
-	stubs := []resolver.Builder{&stubResolver{p, "dns"}, &stubResolver{p, "passthrough"}, &stubResolver{p, "unix"}, &stubResolver{p, "unix-abstract"}}
-	if s := p.cc.target.URL.Scheme; resolverOf(stubs, s) == nil {
-		stubs = append(stubs, &stubResolver{p, s})
+	stubs := make([]resolver.Builder, len(p.stubs))
+	for i, s := range p.stubs {
+		stubs[i] = s
 	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(p),
@@ -203,32 +213,25 @@ const (
 )
 
 // carrierOf finds the carrier of a ClientConn that the interceptor before the portal has passed on, which need not be one of the portal's.
-// It is found by the stub resolvers among the ClientConn's options, which grpc-go does not export. If they cannot be read, it is taken for
-// the portal's.
+// It is found by the stub resolvers among the ClientConn's options. If they cannot be read, it is taken for the portal's.
 func (p *portal) carrierOf(stock *grpc.ClientConn) carrier {
 	if p.known.Load() == stock {
 		return byClient
 	}
-	list := reflect.ValueOf(stock).Elem().FieldByName("dopts")
-	if list.Kind() == reflect.Struct {
-		list = list.FieldByName("resolvers")
-	}
-	if list.Kind() != reflect.Slice {
+	stubs, readable := grpcgo.Resolvers[stubResolver](stock)
+	switch {
+	case !readable:
 		return byClient
+	case len(stubs) == 0:
+		return byGRPC
 	}
-	found := byGRPC
-	for i := range list.Len() {
-		b := list.Index(i).Elem() // of the interface
-		if b.Type() != reflect.TypeFor[*stubResolver]() {
-			continue
-		}
-		if b.Elem().FieldByName("p").Pointer() == reflect.ValueOf(p).Pointer() {
+	for _, s := range p.stubs {
+		if slices.Contains(stubs, grpcgo.PointerTo(s)) {
 			p.known.Store(stock)
 			return byClient
 		}
-		found = byAnother
 	}
-	return found
+	return byAnother
 }
 
 // with adds the options that the library has set on stock.
@@ -256,10 +259,7 @@ type agentOption struct {
 }
 
 // stubResolver resolves every target to an address that is never dialled.
-type stubResolver struct {
-	p      *portal
-	scheme string
-}
+type stubResolver struct{ scheme string }
 
 // Scheme implements resolver.Builder.
 func (r *stubResolver) Scheme() string { return r.scheme }

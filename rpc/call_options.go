@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -157,10 +158,10 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 // carries data for interceptors and is ignored here. That its methods do nothing cannot be checked, so any
 // type from outside package grpc is taken for such a one.
 func (ci *callInfo) foreign(opt grpc.CallOption) error {
-	if names, ok := acceptedNames(opt); ok {
+	if names, ok := grpcgo.AcceptedCompressors(opt); ok {
 		return ci.take(names)
 	}
-	if isGRPCOption(opt) {
+	if grpcgo.IsOption(opt) {
 		return status.Errorf(codes.Unimplemented, "rpc: caller's call option %T is not supported by this client", opt)
 	}
 	return nil

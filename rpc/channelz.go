@@ -2,10 +2,10 @@ package rpc
 
 import (
 	"net"
-	"reflect"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 )
@@ -84,7 +84,7 @@ func warnOfChannelz(desc *grpc.ServiceDesc, impl any) {
 	if desc.ServiceName != "grpc.channelz.v1.Channelz" {
 		return
 	}
-	if t := reflect.TypeOf(impl); t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/channelz/service" {
+	if grpcgo.IsChannelzService(impl) {
 		logger.Warningf("grpc-go's channelz service was registered: it shows grpc-go's own clients and servers and none of package rpc's. Package rpc/channelz has a service that shows both (Register, and Registrar for package admin)")
 	}
 }

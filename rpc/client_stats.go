@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -63,7 +64,7 @@ type withoutPeer struct{ context.Context }
 
 // Value implements context.Context.
 func (c withoutPeer) Value(key any) any {
-	if key == peerKey {
+	if key == grpcgo.PeerKey {
 		return nil
 	}
 	return c.Context.Value(key)
@@ -91,7 +92,7 @@ func (c *call) statsOutHeader(p *peer.Peer, authority string) {
 	}
 	for _, h := range c.cc.opts.stats {
 		out := &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr, LocalAddr: p.LocalAddr, Compression: enc, Header: md}
-		setAuthority(out, cmp.Or(c.authority(), authority))
+		grpcgo.SetAuthority(out, cmp.Or(c.authority(), authority))
 		h.HandleRPC(c.statsContext(), out)
 	}
 }

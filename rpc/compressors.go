@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
@@ -38,22 +36,6 @@ func acceptEncoding(named []string) string {
 type acceptance struct {
 	names  []string
 	header string // the value of grpc-accept-encoding
-}
-
-// acceptedNames returns the argument of experimental.AcceptCompressors, if opt was made by that. Its type is unexported, and it has no
-// method that returns the names.
-func acceptedNames(opt grpc.CallOption) ([]string, bool) {
-	if v := reflect.ValueOf(opt); isGRPCOption(opt) && v.Kind() == reflect.Struct && v.Type().Name() == "acceptCompressorsCallOption" {
-		f := v.FieldByName("names")
-		if f.IsValid() && f.Type() == reflect.TypeFor[[]string]() {
-			names := make([]string, f.Len())
-			for i := range names {
-				names[i] = f.Index(i).String()
-			}
-			return names, true
-		}
-	}
-	return nil, false
 }
 
 // take sets the compressors that responses may have. Without a name all may be used, as in grpc-go 1.84.

@@ -32,10 +32,6 @@ func (mirrorBuilder) Name() string { return mirrorName }
 
 // Build implements balancer.Builder. The client is found by the transport credentials.
 func (mirrorBuilder) Build(to balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	if p, ok := opts.DialCreds.(*recorderProbe); ok {
-		p.found <- to.MetricsRecorder()
-		return lostMirror{to: to}
-	}
 	p, ok := opts.DialCreds.(*portal)
 	if !ok {
 		return lostMirror{to: to}

@@ -2,12 +2,10 @@ package rpc
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 )
 
@@ -48,14 +46,4 @@ func (r rawCodec) Marshal(_ *tarn.Pool, v any) (message.Message, error) {
 
 func (r rawCodec) Unmarshal(_ *tarn.Pool, _ *message.Message, v any) error {
 	return r.c.Unmarshal(nil, v)
-}
-
-// isGRPCOption reports whether an option's type is grpc-go's own: those have a meaning, even if this package
-// does not support it.
-func isGRPCOption(opt grpc.CallOption) bool {
-	t := reflect.TypeOf(opt)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.PkgPath() == "google.golang.org/grpc"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 )
@@ -35,15 +36,15 @@ func (c *serverCall) Err() error {
 // Value returns the values of packages metadata, peer and grpc, and those of the connection's context.
 func (c *serverCall) Value(key any) any {
 	switch key {
-	case metadataKey:
+	case grpcgo.MetadataKey:
 		return c.incoming()
-	case peerKey:
+	case grpcgo.PeerKey:
 		return &c.conn.peer
-	case streamKey:
+	case grpcgo.StreamKey:
 		return grpc.ServerTransportStream((*transportStream)(c))
 	}
 	v := c.conn.ctx.Value(key)
-	if v == nil && isConnectionKey(key) {
+	if v == nil && grpcgo.IsConnectionKey(key) {
 		return c.conn.nc
 	}
 	return v

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"strings"
 	"time"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -181,19 +181,15 @@ func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 }
 
 // parsedServiceConfig returns the config that a resolver got from ParseServiceConfig. A resolver may also have one of grpc-go's own
-// parser. Its JSON, in an unexported field, is parsed again, because the exported fields are only the settings of methods.
+// parser. Its JSON is parsed again, because the exported fields are only the settings of methods.
 func parsedServiceConfig(c serviceconfig.Config) (*serviceConfig, error) {
 	switch c := c.(type) {
 	case *serviceConfig:
 		return c, nil
 	//lint:ignore SA1019 grpc-go's parser still returns it
 	case *grpc.ServiceConfig:
-		text := reflect.Indirect(reflect.ValueOf(c))
-		if text.IsValid() {
-			text = text.FieldByName("rawJSONString")
-		}
-		if text.Kind() == reflect.String && text.Len() > 0 {
-			return parseServiceConfig(text.String(), lenient)
+		if text, ok := grpcgo.ServiceConfigJSON(c); ok {
+			return parseServiceConfig(text, lenient)
 		}
 	}
 	return nil, fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", c)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/lifetime"
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
@@ -210,11 +211,11 @@ func (c *webContext) AfterFunc(f func()) (stop func() bool) {
 // Value returns the values of packages metadata, peer and grpc, and those of the request's context.
 func (c *webContext) Value(key any) any {
 	switch key {
-	case metadataKey:
+	case grpcgo.MetadataKey:
 		return c.metadata()
-	case peerKey:
+	case grpcgo.PeerKey:
 		return c.peer()
-	case streamKey:
+	case grpcgo.StreamKey:
 		return grpc.ServerTransportStream((*webTransport)(c))
 	}
 	return c.r.Context().Value(key)
