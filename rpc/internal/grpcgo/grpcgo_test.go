@@ -106,7 +106,9 @@ func TestRelease(t *testing.T) {
 		const text = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 		parsed := make(chan *serviceconfig.ParseResult, 1)
 		b := manual.NewBuilderWithScheme("parsing")
-		b.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) { parsed <- cc.ParseServiceConfig(text) }
+		b.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
+			parsed <- cc.ParseServiceConfig(text)
+		}
 		cc, err := grpc.NewClient("parsing:///x", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(b))
 		if err != nil {
 			t.Fatal(err)
