@@ -74,7 +74,8 @@ func (p *fairPeer) measure(long uint32, most int, start func()) {
 		p.t.Errorf("the last of the short messages came after %d bytes of the long one, more than %d", n, most)
 	}
 	const socket = 64 << 10 // what bufferedPipe takes
-	if few := socket + 2*(blockedLimit+minFill); pinged < 0 || pinged > few {
+	const part = 64 << 10   // what wire.Writer sends at a time
+	if few := socket + part + 32<<10 + minMaxFrame; pinged < 0 || pinged > few {
 		p.t.Errorf("the answer to PING came after %d bytes of the long message, more than %d", pinged, few)
 	}
 }

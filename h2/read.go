@@ -268,11 +268,11 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 	s := c.stream(id)
 	c.setCurrent(s)
 	if s == nil {
-		c.putReset(id, se.Code)
-		kind := resetStream
+		kind, o := resetStream, inTurn // of a stream that has ended: its end may be queued
 		if se.Code == RefusedStream {
-			kind = refusedStream
+			kind, o = refusedStream, ahead // nothing has been sent on it
 		}
+		c.putReset(id, o, se.Code)
 		c.remember(id, kind)
 		c.mu.Unlock()
 		return nil

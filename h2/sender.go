@@ -3,6 +3,7 @@ package h2
 import (
 	"math"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/wire"
@@ -18,11 +19,14 @@ import (
 // It is guarded by Conn.mu, except that w and the batch under way belong to the
 // goroutine that writes.
 type sender struct {
-	w     *wire.Writer // nil, like the batches, until needed and while the connection is idle
-	out   *wire.Batch  // gathers what is to be sent
-	spare *wire.Batch  // the other batch: empty, or nil while it is under way
-	state writing
+	w      *wire.Writer // nil, like the batches, until needed and while the connection is idle
+	out    *wire.Batch  // gathers what is to be sent
+	spare  *wire.Batch  // the other batch: empty, or nil while it is under way
+	front  *wire.Batch  // frames that are put into the batch under way, or before out; nil: there have not been any
+	urgent atomic.Bool  // front is not empty
+	state  writing
 
+	number  uint32 // of out, from 1 on
 	unsent  int32  // how many bytes the system may hold that it has not sent; 0: not decided
 	blocked int32  // blockedLimit, or less for a slow peer
 	sent    uint32 // bytes, counted up to fastAfter
@@ -51,7 +55,7 @@ const (
 )
 
 func (s *sender) init() {
-	s.fillTo, s.blocked = batchLimit, blockedLimit
+	s.fillTo, s.blocked, s.number = batchLimit, blockedLimit, 1
 }
 
 // rests reports whether no goroutine sends, or is about to.
@@ -74,14 +78,36 @@ func (s *sender) room() int {
 // taken is how many batches have been sent.
 func (s *sender) taken() uint64 { return s.batches }
 
+// current is the number of the batch that gathers what is to be sent.
+func (s *sender) current() uint32 { return s.number }
+
+// after says where a frame is put that must not come before those of a batch: ahead of others if that batch has been sent.
+func (s *sender) after(batch uint32) order {
+	if batch == s.number || s.spare == nil && batch == s.number-1 {
+		return inTurn
+	}
+	return ahead
+}
+
+// queues reports whether nothing can be put ahead of what is queued: none is being sent, or it begins with what the connection begins with.
+func (s *sender) queues() bool { return s.state != sending || s.batches == 0 }
+
 // hasFailed reports whether a write has failed.
 func (s *sender) hasFailed() bool { return s.failed }
 
 // broken reports whether part of what was given to the connection may not have been sent.
 func (s *sender) broken() bool { return s.failed || s.state == sending }
 
+// putFront puts the frames of front into b, which is, or is about to be, sent.
+func (s *sender) putFront(b *wire.Batch) {
+	if s.front != nil {
+		b.Insert(s.front)
+		s.urgent.Store(false)
+	}
+}
+
 // drop drops what a connection that becomes idle does not need.
-func (s *sender) drop() { s.w, s.out, s.spare, s.run = nil, nil, nil, nil }
+func (s *sender) drop() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
 
 // flushMode says what a flush may be left to.
 type flushMode uint8
@@ -176,18 +202,33 @@ func (c *Conn) writer() {
 			b = c.nextBatch()
 		}
 		for ; b != nil; b = c.nextBatch() {
-			w, n := s.w, b.Len()
-			c.mu.Unlock()
-			begun := time.Now()
-			err := w.Send(b)
-			took := time.Since(begun)
-			c.mu.Lock()
-			c.pace(n, took)
+			err := c.sendWaiting(b)
 			c.batchDone(b, err)
 		}
 		c.stopWriting()
 		if !c.awaitMore() {
 			return
+		}
+	}
+}
+
+// sendWaiting sends b, waiting as long as it takes, and what is put ahead meanwhile. c.mu is held, but not during system calls.
+func (c *Conn) sendWaiting(b *wire.Batch) error {
+	s := &c.send
+	w := s.w
+	n, took := 0, time.Duration(0)
+	for {
+		s.putFront(b)
+		left := b.Len()
+		c.mu.Unlock()
+		begun := time.Now()
+		outcome, err := w.SendUntil(b, &s.urgent)
+		took += time.Since(begun)
+		c.mu.Lock()
+		n += left - b.Len()
+		if outcome == wire.Sent {
+			c.pace(n, took)
+			return err
 		}
 	}
 }
@@ -296,7 +337,9 @@ func (c *Conn) nextBatch() *wire.Batch {
 		return nil
 	}
 	b := s.out
+	s.putFront(b)
 	s.out, s.spare = s.spare, nil
+	s.number++
 	c.countSent(b.Len())
 	c.limiter.replies = 0
 	c.wakeOpeners() // there is room again
@@ -425,18 +468,39 @@ func (c *Conn) outgoing() *wire.Batch {
 	return s.out
 }
 
+// aheadOf returns the batch for frames that need not follow what is queued. c.mu is held.
+func (c *Conn) aheadOf() *wire.Batch {
+	s := &c.send
+	if s.queues() {
+		return c.outgoing()
+	}
+	if s.front == nil {
+		s.front = s.w.NewBatch()
+	}
+	s.urgent.Store(true)
+	return s.front
+}
+
 // queued returns how many bytes wait to be sent, apart from the streams' DATA that
 // waits. c.mu is held.
 func (c *Conn) queued() int {
-	if c.send.out == nil {
-		return 0
+	s, n := &c.send, 0
+	if s.out != nil {
+		n = s.out.Len()
 	}
-	return c.send.out.Len()
+	if s.front != nil {
+		n += s.front.Len()
+	}
+	return n
 }
 
 // dropQueued drops them. c.mu is held.
 func (c *Conn) dropQueued() {
-	if c.send.out != nil {
-		c.send.out.Clear()
+	s := &c.send
+	if s.out != nil {
+		s.out.Clear()
+	}
+	if s.front != nil {
+		s.front.Clear()
 	}
 }

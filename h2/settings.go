@@ -16,6 +16,7 @@ type peer struct {
 	greeted         bool          // the first SETTINGS have come
 	extendedConnect bool          // it permits extended CONNECT
 	signals         signals       // what it has said about priorities
+	tightened       uint32        // the batch with the last acknowledgement of SETTINGS that frames of earlier batches may break
 }
 
 func (p *peer) init() {
@@ -77,24 +78,41 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 		c.peer.maxStreams = c.limitStreams(math.MaxInt)
 		c.watch()
 	}
-	window := c.peer.window
+	window, o := c.peer.window, ahead
 	for ; len(p) > 0; p = p[settingLen:] {
 		id, v := settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])
 		if id == setWindow && v <= maxWindow {
 			window = int64(v) // only the last one takes effect: each would walk all streams
 			continue
 		}
+		if id == setHeaderTable || id == setMaxFrame && int64(v) < int64(c.peer.maxFrame) {
+			o = inTurn
+		}
 		if err := c.setting(id, v); err != nil {
 			return false, err
 		}
 	}
+	if window < c.peer.window {
+		o = inTurn
+	}
 	if err := c.setStreamWindows(window); err != nil {
 		return false, err
 	}
-	c.put(frame{typ: frameSettings, flags: flagAck})
+	c.acknowledge(o)
 	c.wakeOpeners()
 	c.endNoWaits()
 	return first, nil
+}
+
+// acknowledge queues the acknowledgement of SETTINGS, inTurn if frames that are queued may be more than these permit: the peer relies on
+// them once it has it. c.mu is held.
+func (c *Conn) acknowledge(o order) {
+	if o == inTurn {
+		c.peer.tightened = c.send.current()
+	} else {
+		o = c.send.after(c.peer.tightened) // acknowledgements are alike: they stay in order
+	}
+	c.putOrdered(frame{typ: frameSettings, flags: flagAck}, o)
 }
 
 // setStreamWindows changes the window of every stream as the peer's

@@ -17,8 +17,9 @@ type Stream struct {
 	// Under c.mu:
 	state state
 	flags streamFlags
-	err   error // why it ended early
-	out   int64 // what the peer's window lets this side send; may be negative
+	batch uint32 // the last one with a frame of it, apart from those that were put ahead of others
+	err   error  // why it ended early
+	out   int64  // what the peer's window lets this side send; may be negative
 
 	headers  int // size of the header lists received
 	informed int // size of the informational ones
@@ -155,7 +156,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	} else {
 		s = &Stream{c: c}
 	}
-	s.id, s.state, s.flags = id, open, counted
+	s.id, s.state, s.flags, s.batch = id, open, counted, 0
 	s.out, s.inflow = c.peer.window, c.inflow.open()
 	s.headers, s.informed = 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0

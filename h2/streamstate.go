@@ -138,7 +138,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 		s.err, code = why.err, why.code
 	}
 	if t.do&resetPeer != 0 && !c.lifetime.reached(closing) { // then the connection's end is what the peer sees
-		c.putReset(s.id, code)
+		c.putReset(s.id, c.send.after(s.batch), code)
 		if ev == sendReset && c.side == client {
 			c.doubt(s)
 		}

@@ -231,6 +231,7 @@ func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
 	c.peer.conn -= int64(n)
 	c.limiter.wrote()
+	s.batch = c.send.current()
 	b := c.outgoing()
 	for {
 		m := min(n, c.peer.maxFrame)
@@ -239,6 +240,7 @@ func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 		if n == 0 && e == End {
 			f.flags = flagEndStream
 		}
+		b.Mark()
 		putFrame(b.Space(frameHeaderLen), f)
 		for m > 0 {
 			if d := o.Data.Len(); d > 0 {

@@ -23,6 +23,9 @@ type Batch struct {
 	start int           // mem[:start] belongs to vec
 	pos   int           // mem[start:pos] is not in vec yet
 	size  int           // bytes not sent
+	sent  int           // and those that have been
+	front int           // where Insert puts bytes until more than these are sent
+	marks []int         // and where then; from the beginning of the batch, in order
 }
 
 // Len returns how many bytes have not been sent yet.
@@ -137,6 +140,7 @@ func (b *Batch) pending() [][]byte {
 // advance says that n more bytes were sent.
 func (b *Batch) advance(n int) {
 	b.size -= n
+	b.sent += n
 	for n > 0 {
 		s := b.vec[b.head]
 		if n < len(s) {
@@ -156,6 +160,11 @@ func (b *Batch) Clear() {
 		buf.Free()
 	}
 	b.tail.Free()
+	b.reset()
+}
+
+// reset leaves b empty; what it owned is freed or another batch's.
+func (b *Batch) reset() {
 	clear(b.held)
 	clear(b.vec)
 	if cap(b.vec) > keepVec {
@@ -164,7 +173,10 @@ func (b *Batch) Clear() {
 	if cap(b.held) > keepVec {
 		b.held = nil
 	}
-	b.vec, b.held = b.vec[:0], b.held[:0]
+	if cap(b.marks) > keepVec {
+		b.marks = nil
+	}
+	b.vec, b.held, b.marks = b.vec[:0], b.held[:0], b.marks[:0]
 	b.tail, b.mem = tarn.Buffer{}, nil
-	b.head, b.start, b.pos, b.size = 0, 0, 0, 0
+	b.head, b.start, b.pos, b.size, b.sent, b.front = 0, 0, 0, 0, 0, 0
 }

@@ -1,6 +1,9 @@
 package wire
 
-import "errors"
+import (
+	"errors"
+	"sync/atomic"
+)
 
 var errShortWrite = errors.New("wire: the connection wrote nothing and gave no error")
 
@@ -20,9 +23,14 @@ func (w *Writer) TrySend(b *Batch) (sent Outcome, err error) {
 	case w.raw == nil:
 		return Unsent, nil
 	}
-	w.try, w.terr = b, nil
+	return w.sendRaw(b, nil)
+}
+
+// sendRaw sends b by writable; stop is nil or SendUntil's.
+func (w *Writer) sendRaw(b *Batch, stop *atomic.Bool) (sent Outcome, err error) {
+	w.try, w.stop, w.terr = b, stop, nil
 	err = w.raw.Write(w.step)
-	w.try = nil
+	w.try, w.stop = nil, nil
 	if err == nil {
 		err = w.terr
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/tarn-go/tarn"
@@ -37,6 +38,7 @@ type Writer struct {
 	raw  syscall.RawConn       // for TrySend; nil where it cannot be had
 	step func(fd uintptr) bool // bound once
 	try  *Batch                // what step sends
+	stop *atomic.Bool          // and until when; nil: until the connection takes no more
 	terr error                 // the error of step
 }
 
@@ -103,23 +105,23 @@ func (w *Writer) Release() {
 // Send sends b, waiting as long as it takes, and clears it, whatever the outcome.
 func (w *Writer) Send(b *Batch) error {
 	if w.err == nil && b.Len() > 0 {
-		w.err = w.send(b)
+		w.err = w.sendVec(b.pending())
 	}
 	b.Clear()
 	return w.err
 }
 
-func (w *Writer) send(b *Batch) error {
+// sendVec sends vec, which it may consume.
+func (w *Writer) sendVec(vec [][]byte) error {
 	if w.conn == nil {
 		panic("wire: the zero Writer is not ready for use; make one with NewWriter")
 	}
-	vec := b.pending()
 	switch {
 	case len(vec) == 1:
 		return w.write(vec[0])
 	case w.vector:
 		// WriteTo passes 1024 entries at most a call, handles short writes, and consumes
-		// the slice it is given, which is b's own and not needed again.
+		// the slice it is given.
 		w.bufs = vec
 		_, err := w.bufs.WriteTo(w.conn)
 		w.bufs = nil

@@ -143,10 +143,12 @@ func TestWriteDeadline(t *testing.T) {
 type recording struct {
 	net.Conn
 	lens []int
+	all  []byte
 }
 
 func (r *recording) Write(p []byte) (int, error) {
 	r.lens = append(r.lens, len(p))
+	r.all = append(r.all, p...)
 	return len(p), nil
 }
 

@@ -1,0 +1,198 @@
+package h2
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// TestControlFramesPrecedeQueuedDATA: a control frame that is queued while a batch of a long message is being sent leaves between two
+// frames of it: what comes before it is what the network has, a part of the batch, and the frame that is next.
+func TestControlFramesPrecedeQueuedDATA(t *testing.T) {
+	const (
+		long, other = 1, 3
+		socket      = 64 << 10 // what bufferedPipe takes
+		part        = 64 << 10 // what wire.Writer sends at a time
+	)
+	for name, x := range map[string]struct {
+		cause func(p *fairPeer, s *Conn)
+		is    func(f http2.Frame) bool
+	}{
+		"PING's acknowledgement": {
+			func(p *fairPeer, _ *Conn) { p.fr.WritePing(false, [8]byte{1}) },
+			func(f http2.Frame) bool { g, ok := f.(*http2.PingFrame); return ok && g.IsAck() },
+		},
+		"SETTINGS' acknowledgement": {
+			func(p *fairPeer, _ *Conn) {
+				p.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 7})
+			},
+			func(f http2.Frame) bool { g, ok := f.(*http2.SettingsFrame); return ok && g.IsAck() },
+		},
+		"PING": {
+			func(_ *fairPeer, s *Conn) { go s.Ping(context.Background()) },
+			func(f http2.Frame) bool { g, ok := f.(*http2.PingFrame); return ok && !g.IsAck() },
+		},
+		"WINDOW_UPDATE": {
+			func(p *fairPeer, _ *Conn) {
+				p.request(other, More)
+				for range 8 {
+					p.fr.WriteData(other, false, make([]byte, 16<<10))
+				}
+			},
+			func(f http2.Frame) bool {
+				return f.Header().Type == http2.FrameWindowUpdate && f.Header().StreamID == other
+			},
+		},
+		"RST_STREAM": {
+			func(p *fairPeer, _ *Conn) { p.request(other, End) },
+			func(f http2.Frame) bool {
+				return f.Header().Type == http2.FrameRSTStream && f.Header().StreamID == other
+			},
+		},
+		"RST_STREAM of a request that is refused": {
+			func(p *fairPeer, s *Conn) {
+				s.cfg.MaxStreams = 1
+				p.request(other, End)
+			},
+			func(f http2.Frame) bool {
+				return f.Header().Type == http2.FrameRSTStream && f.Header().StreamID == other
+			},
+		},
+	} {
+		for _, y := range []struct{ write, most int }{{fairLong, minMaxFrame}, {fairLong, 1 << 20}, {16 << 10, minMaxFrame}} {
+			t.Run(fmt.Sprintf("%s, Writes of %d bytes, frames of %d", name, y.write, y.most), func(t *testing.T) {
+				worst := 0
+				for at := range 8 { // of a batch that is being sent
+					synctest.Test(t, func(t *testing.T) {
+						a, b := bufferedPipe()
+						pool := tarntest.NewPool(t)
+						rec := newRecorder(t)
+						ctx, cancel := context.WithCancel(context.Background())
+						rec.serve = func(s *Stream, _ *call) {
+							if s.ID() != long {
+								s.Reset(InternalError)
+								return
+							}
+							for o := (Out{Block: testResponse}); ; o = (Out{}) {
+								if o.Data = pool.Get(y.write); s.Write(ctx, &o) != nil {
+									return
+								}
+							}
+						}
+						s, err := NewServer(b, rec, Config{Pool: pool})
+						if err != nil {
+							t.Fatal(err)
+						}
+						run := make(chan struct{})
+						go func() { defer close(run); s.Run() }()
+						p := newFairPeer(t, newRaw(t, a))
+						io.WriteString(a, Preface)
+						p.whole()
+						p.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: uint32(y.most)})
+						p.request(long, End)
+						p.read(func(http2.Frame) bool { return p.of[long] >= 1<<20+at*blockedLimit/8 })
+						synctest.Wait()
+						before := p.of[long]
+						x.cause(p, s)
+						synctest.Wait()
+						p.read(x.is)
+						worst = max(worst, p.of[long]-before)
+						cancel()
+						a.Close()
+						<-run
+						rec.calls.Wait()
+					})
+				}
+				if limit := socket + part + min(32<<10+y.most, blockedLimit); worst > limit {
+					t.Errorf("%d bytes of the message came before, more than %d", worst, limit)
+				}
+				t.Logf("%d bytes of the message came before", worst)
+			})
+		}
+	}
+}
+
+// TestControlFramesFollow: what must not come before frames that are queued does not: the reset of a stream whose frames wait, and the
+// acknowledgement of SETTINGS that permit less.
+func TestControlFramesFollow(t *testing.T) {
+	const long, other = 1, 3
+	for name, x := range map[string]struct {
+		cause func(p *fairPeer)
+		is    func(f http2.Frame) bool
+	}{
+		"reset": {
+			func(p *fairPeer) { p.request(other, End) },
+			func(f http2.Frame) bool {
+				return f.Header().Type == http2.FrameRSTStream && f.Header().StreamID == other
+			},
+		},
+		"a smaller window": {
+			func(p *fairPeer) {
+				p.request(other, End)
+				synctest.Wait()
+				p.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
+				p.fr.WriteSettings() // its acknowledgement must not be taken for the first
+			},
+			func(f http2.Frame) bool { g, ok := f.(*http2.SettingsFrame); return ok && g.IsAck() },
+		},
+		"a smaller table": {
+			func(p *fairPeer) {
+				p.request(other, End)
+				synctest.Wait()
+				p.fr.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+			},
+			func(f http2.Frame) bool { g, ok := f.(*http2.SettingsFrame); return ok && g.IsAck() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := bufferedPipe()
+				pool := tarntest.NewPool(t)
+				rec := newRecorder(t)
+				ctx, cancel := context.WithCancel(context.Background())
+				rec.serve = func(s *Stream, _ *call) {
+					if s.ID() == long {
+						s.Write(ctx, &Out{Block: testResponse, Data: pool.Get(fairLong), Ending: End})
+						return
+					}
+					s.Write(ctx, &Out{Block: testResponse})
+					if name == "reset" {
+						s.Reset(InternalError)
+					}
+				}
+				s, err := NewServer(b, rec, Config{Pool: pool})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run := make(chan struct{})
+				go func() { defer close(run); s.Run() }()
+				p := newFairPeer(t, newRaw(t, a))
+				io.WriteString(a, Preface)
+				p.whole()
+				p.request(long, End)
+				p.read(func(http2.Frame) bool { return p.of[long] >= 1<<20 })
+				synctest.Wait()
+				x.cause(p)
+				synctest.Wait()
+				header := false
+				p.read(func(f http2.Frame) bool {
+					header = header || f.Header().Type == http2.FrameHeaders && f.Header().StreamID == other
+					return x.is(f)
+				})
+				if !header {
+					t.Error("it came before the header of the response that was queued first")
+				}
+				cancel()
+				a.Close()
+				<-run
+				rec.calls.Wait()
+			})
+		})
+	}
+}
