@@ -389,7 +389,7 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, c
 	if err := t.Start(ctx, cl, &req, policy); err != nil {
 		return err
 	}
-	s.cl, s.asked, s.on, s.limited = cl, int(n), t, stated
+	s.cl, s.asked, s.limited = cl, int(n), stated
 	return nil
 }
 

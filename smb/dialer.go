@@ -109,7 +109,8 @@ type Limits struct {
 	// DialTimeout bounds connecting and logging in together. The error of an attempt that reaches it matches
 	// ErrConnLost and os.ErrDeadlineExceeded. Zero: DefaultDialTimeout.
 	DialTimeout time.Duration
-	// RedialTimeout bounds when attempts to replace a lost connection are begun, each of which may take DialTimeout:
+	// RedialTimeout is how long one operation may be without a connection before the last attempt to replace it is begun, which may
+	// take DialTimeout:
 	// they are repeated with pauses of 20 ms that double up to 1 s. The operation that needed the connection
 	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration

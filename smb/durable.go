@@ -84,15 +84,14 @@ func (h *handle) durableRefused(d durability) bool {
 	return h.oplock == proto.OplockBatch || h.oplock == proto.OplockLease && h.grants.Lease.State&proto.LeaseHandle != 0
 }
 
-// ready is live for a caller that does not repeat its operation: it tries again when the new connection is lost, too. It returns how many
-// were lost.
-func (h *handle) ready(ctx context.Context) (t *tree, id proto.FileID, losses int, err error) {
-	for ; ; losses++ {
+// ready is live, again within the budget when the new connection is lost, too.
+func (h *handle) ready(ctx context.Context, b *budget) (t *tree, id proto.FileID, err error) {
+	connect := func() (_ *tree, err error) {
 		t, id, err = h.live(ctx, ordered)
-		if err == nil || losses == maxRepeats || ctx.Err() != nil || !h.m.s.repeatable(err) {
-			return t, id, losses, err
-		}
+		return t, err
 	}
+	err = h.m.s.run(ctx, opRule{}, b, connect, func() error { return nil })
+	return t, id, err
 }
 
 // reopen tries once to reopen the file on a new connection, or returns why it is lost. When that connection is lost, too, the caller

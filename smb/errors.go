@@ -151,7 +151,7 @@ func (e *ResponseError) Error() string {
 // Unwrap returns the Status.
 func (e *ResponseError) Unwrap() error { return e.Status }
 
-// dialError is the error of a connection that could not be made. It matches ErrConnLost.
+// dialError is the error of a connection that could not be made, or on which the share could not be connected. It matches ErrConnLost.
 type dialError struct{ cause error }
 
 func (e *dialError) Error() string   { return "smb: cannot connect: " + e.cause.Error() }

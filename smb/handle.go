@@ -155,9 +155,9 @@ func (h *handle) grown(n int64) {
 // close closes the file on the server.
 func (h *handle) close(ctx context.Context) error {
 	var unreachable error
-	var losses int
+	var b budget
 	if h.keptByServer() {
-		_, _, losses, unreachable = h.ready(ctx) // otherwise the server would keep it open until its own timeout
+		_, _, unreachable = h.ready(ctx, &b) // otherwise the server would keep it open until its own timeout
 	}
 	h.mu.Lock()
 	if h.closed {
@@ -177,16 +177,16 @@ func (h *handle) close(ctx context.Context) error {
 		if h.isDir {
 			return nil // nothing was lost with it
 		}
-		if granted && unreachable == nil {
-			return h.closeAgain(ctx, losses+1, t.Err()) // the connection was lost since this call began
+		if granted && unreachable == nil && b.another(ctx, h.m.s, t, t.Err()) {
+			return h.closeAgain(ctx, &b, t.Err()) // the connection was lost since this call began
 		}
 		// The server closes the handle by itself, at once or after its timeout.
 		return fmt.Errorf("%w: %w", ErrHandleLost, t.Err())
 	}
 	err := t.closeID(ctx, id)
 	switch {
-	case h.m.s.repeatable(err):
-		err = h.closeAgain(ctx, losses+1, err)
+	case b.another(ctx, h.m.s, t, err):
+		err = h.closeAgain(ctx, &b, err)
 	case hasStatus(err, proto.StatusFileClosed):
 		err = &lostError{ErrHandleLost, err}
 	}
@@ -194,8 +194,8 @@ func (h *handle) close(ctx context.Context) error {
 }
 
 // closeAgain closes a file whose CLOSE failed with failed, because the connection was lost or the session had expired.
-// losses counts that one. After a loss the server has closed the file, or keeps it open for the client to come back.
-func (h *handle) closeAgain(ctx context.Context, losses int, failed error) error {
+// b counts that one. After a loss the server has closed the file, or keeps it open for the client to come back.
+func (h *handle) closeAgain(ctx context.Context, b *budget, failed error) error {
 	select { // another goroutine may be reopening the file, and must not have it again after the CLOSE
 	case <-h.reopening:
 	case <-ctx.Done():
@@ -205,26 +205,26 @@ func (h *handle) closeAgain(ctx context.Context, losses int, failed error) error
 	defer h.m.s.leases.forget(h)
 	var t *tree
 	var id proto.FileID
-	connect := func() (err error) {
+	connect := func() (_ *tree, err error) {
 		h.mu.Lock()
 		granted := h.durable.granted
 		t, id = h.t, h.id
 		h.mu.Unlock()
 		switch {
 		case t.Alive():
-			return nil
+			return t, nil
 		case h.isDir:
 			t = nil // nothing was lost with it
-			return nil
+			return nil, nil
 		case !granted:
-			return fmt.Errorf("%w: %w", ErrHandleLost, failed)
+			return nil, fmt.Errorf("%w: %w", ErrHandleLost, failed)
 		}
 		if t, id, err = h.reconnect(ctx); errors.Is(err, ErrHandleLost) {
 			t, err = nil, nil // the server has closed it, or does so after its timeout
 		}
-		return err
+		return t, err
 	}
-	return h.m.s.run(ctx, opClose.rule(), losses, connect, func() error {
+	return h.m.s.run(ctx, opClose.rule(), b, connect, func() error {
 		if t == nil {
 			return nil
 		}

@@ -40,7 +40,7 @@ type listing struct {
 	seed     maphash.Seed
 	returned []uint64            // hashes of the names returned, 8 bytes an entry
 	skip     map[uint64]struct{} // after a loss: hashes of the names to skip
-	losses   int                 // connections lost since the last new entry
+	left     budget              // since the last new entry
 }
 
 func newListing(h *handle, class proto.DirClass) *listing {
@@ -147,7 +147,7 @@ func (l *listing) count(name string) (fresh bool, err error) {
 		return false, ErrTooMany
 	}
 	l.returned = append(l.returned, hash)
-	l.losses = 0
+	l.left.progress()
 	return true, nil
 }
 
@@ -177,10 +177,10 @@ func (l *listing) fetch(ctx context.Context) error {
 		l.dropAhead() // the request is repeated: its reply is the error
 	}
 	s := segment{dir: listingEntries, n: 1, listing: l}
-	if err := l.h.issue(ctx, &s, conn.WaitForCredits); err != nil {
+	if err := l.h.issue(ctx, &l.left, &s, conn.WaitForCredits); err != nil {
 		return err
 	}
-	return l.h.complete(ctx, &s)
+	return l.h.complete(ctx, &l.left, &s)
 }
 
 // start sends a QUERY_DIRECTORY for the next entries; on a new connection, for the first ones.
@@ -212,10 +212,8 @@ func (t *tree) queryDirectory(id proto.FileID, class proto.DirClass, flags proto
 
 // restart starts the listing from the first entry, on another connection.
 func (l *listing) restart(t *tree, id proto.FileID) error {
-	if l.t != nil {
-		if l.losses++; l.losses > maxRepeats {
-			return l.t.Err()
-		}
+	if l.t != nil && !l.left.lose(l.t) {
+		return l.t.Err()
 	}
 	l.t, l.id = t, id
 	l.begin()

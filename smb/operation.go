@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -46,11 +47,11 @@ func (s *Share) runIn(ctx context.Context, op operation) error {
 		return op.do(ctx, v, remote)
 	}
 	v := view{kind: op.kind, at: s.at}
-	connect := func() (err error) {
+	connect := func() (_ *tree, err error) {
 		v.tree, err = s.m.tree(ctx, new(way))
-		return err
+		return v.tree, err
 	}
-	return s.m.s.run(ctx, rule, 0, connect, func() error {
+	return s.m.s.run(ctx, rule, new(budget), connect, func() error {
 		if rule.links == notFollowed {
 			return do(ctx, v, remote)
 		}
@@ -66,33 +67,41 @@ func (h *handle) run(ctx context.Context, kind opKind, do func(t *tree, id proto
 	}
 	var t *tree
 	var id proto.FileID
-	connect := func() (err error) {
+	connect := func() (_ *tree, err error) {
 		t, id, err = h.live(ctx, rule.order)
-		return err
+		return t, err
 	}
-	return h.m.s.run(ctx, rule, 0, connect, func() error { return h.closedByServer(do(t, id)) })
+	return h.m.s.run(ctx, rule, new(budget), connect, func() error { return h.closedByServer(do(t, id)) })
 }
 
-// run makes attempts at an operation that has lost as many connections before, until one ends it: this alone decides whether there is another.
+// run makes attempts at an operation until one ends it, or its budget is used up: nothing else decides whether there is another attempt.
 // connect finds where to send the requests of the operation, and changes no file; do sends them.
-func (s *Session) run(ctx context.Context, rule opRule, losses int, connect, do func() error) error {
-	for ; ; losses++ {
-		err := connect()
-		if err == nil {
+func (s *Session) run(ctx context.Context, rule opRule, b *budget, connect func() (*tree, error), do func() error) error {
+	for {
+		t, err := connect()
+		connected := err == nil
+		if connected {
+			b.connected()
 			err = do()
-			if err == nil || rule.repeat == sentOnce && !refusedByShare(err) {
+			if err == nil || rule.repeat == sentOnce && !notBegun(err) {
 				return err
 			}
 		}
-		if losses >= maxRepeats || ctx.Err() != nil || !s.repeatable(err) {
+		if !b.another(ctx, s, t, err) {
+			if !connected && b.losses >= maxLosses {
+				err = &dialError{err} // the server can be reached, but not used
+			}
 			return err
 		}
 	}
 }
 
-// refusedByShare reports whether err says that the server had closed the share before the first request of the operation: it has not begun
-// the operation.
-func refusedByShare(err error) bool {
+// notBegun reports whether err says that the server has not begun the operation: it had closed the share before the first request, or the
+// session had expired.
+func notBegun(err error) bool {
+	if errors.Is(err, conn.ErrReauthenticated) {
+		return true
+	}
 	var refused *ResponseError
 	return hasStatus(err, proto.StatusNetworkNameDeleted) && errors.As(err, &refused) &&
 		(refused.Command == proto.CommandCreate.String() || refused.Command == proto.CommandChangeNotify.String())

@@ -38,7 +38,9 @@ const (
 	opUnlock
 	opWatch
 	opClose
+	opMount
 	opUnmount
+	opEcho
 
 	opKinds // how many there are
 )
@@ -58,7 +60,7 @@ type opRule struct {
 type repetition uint8
 
 const (
-	repeated repetition = iota // it is run again, up to maxRepeats times: to run it twice is the same as once
+	repeated repetition = iota // it is run again, within its budget: to run it twice is the same as once
 	sentOnce                   // it fails with ErrConnLost: the server may have carried it out
 )
 
@@ -193,8 +195,12 @@ func (k opKind) rule() opRule {
 		return opRule{methods: "`Watcher.Next`", repeat: sentOnce, links: openFile}
 	case opClose:
 		return opRule{methods: "`File.Close`, of a file that has a durable handle", links: openFile}
+	case opMount:
+		return opRule{methods: "`Session.Mount`", links: openFile}
 	case opUnmount:
 		return opRule{methods: "`Unmount`, which has nothing left to do on a lost connection", repeat: sentOnce, links: openFile}
+	case opEcho:
+		return opRule{methods: "`Session.Echo`, `Session.Check`", repeat: sentOnce, links: openFile}
 	}
 	return opRule{repeat: sentOnce}
 }

@@ -27,9 +27,9 @@ type Session struct {
 	cur     *conn.Conn
 	at      int // index of the server in use: that of cur, once there is one
 	closed  bool
-	failed  dialFailure // of the last attempts to dial
-	refused *loginError // the last login, if it was refused
-	mounts  []*mount    // the program's, unless unmounted
+	failed  *redialError // of the last attempt to replace a connection; nil: it succeeded
+	refused *loginError  // the last login, if it was refused
+	mounts  []*mount     // the program's, unless unmounted
 	leases  leaseTable
 
 	// origin is the session that the program has dialled, which DFS links led to this one; usually this one itself. Only its
@@ -43,12 +43,6 @@ type Session struct {
 
 	traffic    conn.Traffic
 	reconnects atomic.Uint64 // connections that have replaced one
-}
-
-// dialFailure is the error of the last attempts to replace a connection.
-type dialFailure struct {
-	series int // number of such series of attempts
-	err    error
 }
 
 // newSession makes a session with the server at the first of addrs that answers.
@@ -101,21 +95,21 @@ func (s *Session) current() (c *conn.Conn, closed bool) {
 	return s.cur, s.closed
 }
 
-// conn returns a live connection with the user logged in, and makes one if necessary.
+// conn returns a live connection with the user logged in. If there is none it makes one attempt to make one.
 func (s *Session) conn(ctx context.Context) (*conn.Conn, error) {
-	return s.connSince(ctx, s.failures())
+	return s.connSince(ctx, s.lastFailure())
 }
 
-// failures is how many series of attempts to replace a connection have failed.
-func (s *Session) failures() int {
+// lastFailure is the error of the last attempt to replace a connection; nil: it succeeded.
+func (s *Session) lastFailure() *redialError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failed.series
+	return s.failed
 }
 
-// connSince is conn for a caller that has been waiting since failures had that value: it shares the result of
-// a series that has ended meanwhile.
-func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, error) {
+// connSince is conn for a caller that has been waiting since the last attempt had failed with seen: it shares the result of one that has
+// ended meanwhile.
+func (s *Session) connSince(ctx context.Context, seen *redialError) (*conn.Conn, error) {
 	c, closed := s.current()
 	switch {
 	case closed:
@@ -139,8 +133,8 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, erro
 		return nil, ErrClosed
 	case c != nil && c.Alive(): // another goroutine has made one
 		return c, nil
-	case failed.series != failures: // or has just failed to
-		return nil, failed.err
+	case failed != nil && (failed != seen || time.Now().Before(failed.next)): // or has just failed to
+		return nil, failed
 	}
 	if err := s.loginRefusal(); err != nil {
 		return nil, err
@@ -148,55 +142,46 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, erro
 	if c == nil {
 		return s.dial(ctx)
 	}
-	return s.redial(ctx)
+	return s.redial(ctx, failed)
 }
 
-// Pauses between attempts to replace a lost connection.
-const (
-	firstPause   = 20 * time.Millisecond
-	longestPause = time.Second
-)
-
-// redial replaces a lost connection. A server that is restarting refuses connections for a while: attempts
-// are repeated, with growing pauses, within Limits.RedialTimeout.
-func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
+// redial makes one attempt to replace a lost connection. before is the error of the last one; nil: it succeeded. A server that is
+// restarting refuses connections for a while: between attempts are growing pauses, whichever operations make them.
+func (s *Session) redial(ctx context.Context, before *redialError) (*conn.Conn, error) {
 	begun := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		c, err := s.dial(ctx)
-		if err == nil || ctx.Err() != nil {
-			return c, err
-		}
-		if !errors.Is(err, ErrConnLost) || time.Since(begun)+pause > s.cfg.Limits.RedialTimeout {
-			s.mu.Lock()
-			s.failed = dialFailure{s.failed.series + 1, err}
-			s.mu.Unlock()
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, conn.ContextError(ctx)
-		case <-s.done:
-			return nil, ErrClosed
-		}
+	c, err := s.dial(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, err // it concerns this caller alone
 	}
+	var failed *redialError
+	if err != nil {
+		failed = &redialError{err: err, begun: begun, pause: firstPause}
+		if before != nil && begun.Sub(before.next) < longestPause {
+			failed.pause = min(2*before.pause, longestPause)
+		}
+		if s.cfg.Limits.RedialTimeout > 0 {
+			failed.next = time.Now().Add(failed.pause)
+		}
+		err = failed
+	}
+	s.mu.Lock()
+	s.failed = failed
+	s.mu.Unlock()
+	return c, err
 }
-
-// maxRepeats is how often an operation is repeated after it lost its connection, and how many connections one request of a transfer may
-// lose without progress in between. Opening the file again on each new connection is a part of the operation.
-const maxRepeats = 4
 
 // repeatable reports whether err is the loss of a connection that another may replace, or the refusal of a
 // request because the session had expired.
 func (s *Session) repeatable(err error) bool {
-	return s.replaces(err) || errors.Is(err, conn.ErrReauthenticated)
-}
-
-// replaces reports whether err is the loss of a connection that another may replace.
-func (s *Session) replaces(err error) bool {
-	if err == nil || s.cfg.NoReconnect || !errors.Is(err, ErrConnLost) ||
-		errors.Is(err, ErrHandleLost) || errors.Is(err, conn.ErrUnanswered) || errors.As(err, new(*dialError)) {
+	switch {
+	case err == nil:
 		return false
+	case errors.Is(err, conn.ErrReauthenticated):
+		return true
+	case s.cfg.NoReconnect, !errors.Is(err, ErrConnLost), errors.Is(err, ErrHandleLost), errors.Is(err, conn.ErrUnanswered):
+		return false
+	case errors.As(err, new(*dialError)) && !errors.As(err, new(*redialError)):
+		return false // no connection to replace
 	}
 	_, closed := s.current()
 	return !closed
@@ -208,11 +193,12 @@ func (s *Session) Echo(ctx context.Context) error { return s.Check(ctx, 0) }
 // Check reports whether the server answers, as Echo does, but sends nothing when the server has sent something within
 // the last recent.
 func (s *Session) Check(ctx context.Context, recent time.Duration) error {
-	c, err := s.conn(ctx)
-	if err != nil {
-		return err
+	var c *conn.Conn
+	connect := func() (_ *tree, err error) {
+		c, err = s.conn(ctx)
+		return nil, err
 	}
-	return c.Echo(ctx, recent)
+	return s.run(ctx, opEcho.rule(), new(budget), connect, func() error { return c.Echo(ctx, recent) })
 }
 
 // Logoff ends the session on the server and closes the connection. The server closes open files. The session
@@ -276,7 +262,8 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 		return nil, err
 	}
 	m := newMount(s, name)
-	if _, err := m.connectedTree(ctx, new(way)); err != nil {
+	connect := func() (*tree, error) { return m.connectedTree(ctx, new(way)) }
+	if err := s.run(ctx, opMount.rule(), new(budget), connect, func() error { return nil }); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -360,7 +347,7 @@ func (m *mount) connectedTree(ctx context.Context, passed *way) (*tree, error) {
 // connect connects the share, or finds that it is a DFS root on other servers. It does not follow the root: the targets may be
 // roots themselves, and lead back. A root whose lifetime has ended stays in use while its server cannot be reached.
 func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
-	failures := m.s.failures()
+	seen := m.s.lastFailure()
 	select {
 	case <-m.lock:
 	case <-ctx.Done():
@@ -370,7 +357,7 @@ func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 	if t, root, err := m.current(); err != nil || t != nil || root != nil {
 		return t, root, err // by another goroutine meanwhile
 	}
-	t, root, err := m.find(ctx, failures)
+	t, root, err := m.find(ctx, seen)
 	m.mu.Lock()
 	switch {
 	case m.closed: // by Unmount, which has disconnected nothing
@@ -392,8 +379,8 @@ func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 }
 
 // find connects the share, or asks for the root that has its name.
-func (m *mount) find(ctx context.Context, failures int) (*tree, *referral, error) {
-	c, err := m.s.connSince(ctx, failures)
+func (m *mount) find(ctx context.Context, seen *redialError) (*tree, *referral, error) {
+	c, err := m.s.connSince(ctx, seen)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -66,6 +66,7 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 		return 0, conn.ContextError(ctx)
 	}
 	a := &h.stream
+	a.left = budget{}
 	inOrder := h.inOrder(len(p))
 	if err := a.err; err != nil && !a.holding() {
 		h.discardReadAhead() // reported once; the next read sends a request
@@ -313,6 +314,7 @@ func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, conn.ContextError(ctx)
 	}
+	h.stream.left = budget{}
 	if h.inOrder(streamSize) {
 		if err := h.fillReadAhead(ctx); err != nil {
 			return 0, err

@@ -39,13 +39,14 @@ func (f *File) readFrom(rangesAt func(off int64) []Range, read func(p []byte, of
 }
 
 func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byte, off int64) (int, error)) (total int64, err error) {
-	t, _, _, err := h.ready(ctx)
+	var left budget
+	t, _, err := h.ready(ctx, &left)
 	if err != nil {
 		return 0, err
 	}
 	// A segment is one request, so that requests are sent in the order of the file: impacket's server drops what is written behind the end.
 	bound, size := h.m.s.cfg.Limits.Pipeline, min(streamSize, t.WriteSize(streamSize))
-	p := pipeline{segs: make([]segment, max(1, min(window, bound/size))), bound: bound}
+	p := pipeline{segs: make([]segment, max(1, min(window, bound/size))), bound: bound, left: left}
 	defer p.drop()
 	completeOldest := func() error {
 		s, err := p.pop(ctx, h)
@@ -55,13 +56,13 @@ func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byt
 		h.grown(h.off)
 		return err
 	}
-	left := unmoved{ranges: ranges}
+	source := unmoved{ranges: ranges}
 	var rerr error
 	for rerr == nil {
 		if ctx.Err() != nil {
 			return total, conn.ContextError(ctx)
 		}
-		off, want := left.next(size)
+		off, want := source.next(size)
 		if want == 0 {
 			break
 		}
@@ -73,7 +74,7 @@ func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byt
 		} else if err := h.send(ctx, &p, buf, off, &total, completeOldest); err != nil {
 			return total, err
 		}
-		left.moved(n)
+		source.moved(n)
 	}
 	for !p.empty() {
 		if err := completeOldest(); err != nil {
@@ -150,8 +151,9 @@ func (h *handle) appendAll(ctx context.Context, p []byte) (done int, err error) 
 	if s.n == 0 {
 		return 0, nil
 	}
-	if err = h.issue(ctx, &s, conn.WaitForCredits); err == nil {
-		err = h.complete(ctx, &s)
+	var b budget
+	if err = h.issue(ctx, &b, &s, conn.WaitForCredits); err == nil {
+		err = h.complete(ctx, &b, &s)
 	}
 	return s.done, err
 }

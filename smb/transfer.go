@@ -2,7 +2,6 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/tarn-go/tarn"
@@ -40,9 +39,8 @@ type segment struct {
 	done    int         // bytes of data that were moved
 	asked   int         // bytes that the request in flight moves
 	cl      *conn.Call  // the request in flight; nil: none
-	losses  int         // connections lost since the last progress
+	on      *tree       // of that request
 	source  *copySource // copying: where the bytes come from
-	on      *tree       // copying: of the request in flight
 	limited bool        // copying: the request in flight keeps to limits that the server has stated
 	listing *listing    // listingEntries: destination of the reply
 	zero    Range       // zeroing
@@ -50,40 +48,21 @@ type segment struct {
 
 // issue sends a request for the remaining part of s, or as much of it as one request may move. It checks the
 // transfer's context, and replaces a connection that was lost while nothing was in flight.
-func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy) error {
-	for {
-		if ctx.Err() != nil {
-			return conn.ContextError(ctx)
-		}
-		t, id, err := h.live(ctx, ordered)
-		if err != nil {
-			if !h.lostAgain(ctx, s, err) {
-				return err
-			}
-			continue
-		}
-		if err = t.move(ctx, id, s, h.effect(s.dir.kind()), policy); err == nil || !h.repeats(ctx, s, err) {
-			return err
-		}
+func (h *handle) issue(ctx context.Context, b *budget, s *segment, policy conn.CreditPolicy) error {
+	if ctx.Err() != nil {
+		return conn.ContextError(ctx)
 	}
-}
-
-// repeats reports whether a request of s that failed with err is to be sent again: because its connection was
-// lost and another may be made, or because the session had expired.
-func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
-	if s.dir.kind().rule().repeat == sentOnce && !errors.Is(err, conn.ErrReauthenticated) {
-		return false // the server may have appended, and would do so once more
+	kind := s.dir.kind()
+	var t *tree
+	var id proto.FileID
+	connect := func() (_ *tree, err error) {
+		t, id, err = h.live(ctx, ordered)
+		return t, err
 	}
-	return h.lostAgain(ctx, s, err)
-}
-
-// lostAgain counts the loss of a connection, and reports whether another may be made for s.
-func (h *handle) lostAgain(ctx context.Context, s *segment, err error) bool {
-	if !h.m.s.repeatable(err) || ctx.Err() != nil || s.losses >= maxRepeats {
-		return false
-	}
-	s.losses++
-	return true
+	return h.m.s.run(ctx, kind.rule(), b, connect, func() error {
+		s.on = t
+		return t.move(ctx, id, s, h.effect(kind), policy)
+	})
 }
 
 // move sends one request for the remaining part of s, whose effect is change. A read without a slice gets memory here: a buffer to
@@ -118,18 +97,19 @@ func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change con
 // complete waits until s is done: for its request, for further ones after a short answer, and for those on
 // new connections after a loss. With io.EOF s is done up to the end of the file. After any error, io.EOF
 // included, nothing of s is in flight.
-func (h *handle) complete(ctx context.Context, s *segment) error {
+func (h *handle) complete(ctx context.Context, b *budget, s *segment) error {
+	rule := s.dir.kind().rule()
 	for {
 		cl := s.cl
 		s.cl = nil
 		n, err := s.moved(ctx, cl)
 		s.done += n
-		if n > 0 {
-			s.losses = 0
+		if n > 0 && s.dir != listingEntries { // its entries may all have been returned before
+			b.progress()
 		}
 		switch {
 		case err != nil:
-			if !h.repeats(ctx, s, err) && !s.refitted(err) {
+			if rule.repeat == sentOnce && !notBegun(err) || !s.refitted(err) && !b.another(ctx, h.m.s, s.on, err) {
 				return h.closedByServer(err)
 			}
 		case s.done == s.n:
@@ -140,7 +120,7 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 			return io.EOF
 		}
 		s.widen(h.m.s.cfg.Pool)
-		if err := h.issue(ctx, s, conn.WaitForCredits); err != nil {
+		if err := h.issue(ctx, b, s, conn.WaitForCredits); err != nil {
 			return err
 		}
 	}
@@ -212,6 +192,7 @@ type pipeline struct {
 	tail     int
 	inFlight int // bytes
 	bound    int // bytes that may be in flight
+	left     budget
 }
 
 func (p *pipeline) empty() bool { return p.head == p.tail }
@@ -238,7 +219,7 @@ func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
 	}
 	at := &p.segs[p.tail%len(p.segs)]
 	*at = s
-	if err := h.issue(ctx, at, policy); err != nil {
+	if err := h.issue(ctx, &p.left, at, policy); err != nil {
 		if s.data == nil {
 			at.buf.Free()
 		}
@@ -253,7 +234,7 @@ func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
 // pop completes the oldest segment and returns it, with its buffer, as far as it was done.
 func (p *pipeline) pop(ctx context.Context, h *handle) (segment, error) {
 	at := p.oldest()
-	err := h.complete(ctx, at)
+	err := h.complete(ctx, &p.left, at)
 	s := *at
 	*at = segment{}
 	p.head++
@@ -276,7 +257,8 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	if len(p) == 0 {
 		return 0, nil
 	}
-	t, _, losses, err := h.ready(ctx)
+	var b budget
+	t, _, err := h.ready(ctx, &b)
 	if err != nil {
 		return 0, err
 	}
@@ -285,19 +267,19 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 		size = t.WriteSize(len(p))
 	}
 	if len(p) > size {
-		return h.transferMany(ctx, dir, p, off, size, losses)
+		return h.transferMany(ctx, b, dir, p, off, size)
 	}
-	s := segment{dir: dir, off: off, n: len(p), data: p, losses: losses}
-	if err := h.issue(ctx, &s, conn.WaitForCredits); err != nil {
+	s := segment{dir: dir, off: off, n: len(p), data: p}
+	if err := h.issue(ctx, &b, &s, conn.WaitForCredits); err != nil {
 		return 0, err
 	}
-	err = h.complete(ctx, &s)
+	err = h.complete(ctx, &b, &s)
 	return s.done, err
 }
 
-func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off int64, size, losses int) (moved int, err error) {
+func (h *handle) transferMany(ctx context.Context, left budget, dir direction, b []byte, off int64, size int) (moved int, err error) {
 	var segs [window]segment
-	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline}
+	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline, left: left}
 	defer p.drop() // p must not be touched after the return
 	asked := 0
 	for moved < len(b) {
@@ -306,7 +288,7 @@ func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off 
 				break // beyond the known end of the file: only after everything before has arrived
 			}
 			part := b[asked:min(asked+size, len(b))]
-			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part, losses: losses})
+			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part})
 			if err == conn.ErrNoCredits {
 				break
 			}

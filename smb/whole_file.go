@@ -112,12 +112,12 @@ func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 
 // reopening runs op, which opens files of its own by their names. If one does not survive the loss of a connection, op runs again.
 func reopening(op func() error) (err error) {
-	for range 1 + maxRepeats {
-		if err = op(); !errors.Is(err, ErrHandleLost) {
-			break
+	var b budget
+	for {
+		if err = op(); !errors.Is(err, ErrHandleLost) || !b.lose(nil) {
+			return err
 		}
 	}
-	return err
 }
 
 // readLarge reads a file of any length. check runs before it is closed.
@@ -311,12 +311,12 @@ const (
 
 // moveTemporary renames a complete file, whose name this call alone knows (temporaryName), and replaces name.
 func (s *Share) moveTemporary(beside, name string) error {
-	losses, pause, waited := 0, firstRenamePause, time.Duration(0)
+	var b budget
+	pause, waited := firstRenamePause, time.Duration(0)
 	for {
 		err := s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
 		switch {
-		case s.m.s.replaces(err) && losses < maxRepeats && s.ctx.Err() == nil:
-			losses++
+		case !errors.As(err, new(*dialError)) && b.another(s.ctx, s.m.s, nil, err):
 			if _, serr := s.stat(beside, proto.OptionOpenReparsePoint); errors.Is(serr, fs.ErrNotExist) {
 				return nil // the server has renamed it
 			} else if serr != nil {
