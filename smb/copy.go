@@ -332,7 +332,7 @@ func (h *handle) copyFrom(ctx context.Context, from *handle, spans []span) (done
 	for asked := int64(0); done < total; {
 		for asked < total && p.room() {
 			_, n := source.appendChunks(chunks[:0], asked, total-asked, mostCopied())
-			err := p.push(ctx, h, segment{dir: copying, off: asked, n: int(n), source: source})
+			err := p.push(ctx, h, segment{dir: copying, off: asked, n: int(n), copy: serverCopy{source: source}})
 			if err == conn.ErrNoCredits {
 				break
 			}
@@ -371,15 +371,21 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 
 var errShrunk error = &classError{"smb: the source shrank while it was copied", ErrChanged}
 
-// startCopy sends a COPYCHUNK to target for the remaining part of s, or as much of it as one request may have.
-func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, change conn.Effect, policy conn.CreditPolicy) error {
-	key, err := s.source.keyOn(ctx, t)
+// serverCopy is a segment that the server copies.
+type serverCopy struct {
+	source  *copySource // where the bytes come from
+	limited bool        // the request in flight keeps to limits that the server has stated
+}
+
+// start sends a COPYCHUNK to target for the n bytes from off of all spans, or as many of them as one request may have.
+func (c *serverCopy) start(ctx context.Context, t *tree, target proto.FileID, off int64, n int, change conn.Effect, policy conn.CreditPolicy) (*conn.Call, int, error) {
+	key, err := c.source.keyOn(ctx, t)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	l, stated := t.copyLimits()
 	var room [chunkCount]proto.Chunk
-	chunks, n := s.source.appendChunks(room[:0], s.off+int64(s.done), int64(s.n-s.done), l)
+	chunks, asked := c.source.appendChunks(room[:0], off, int64(n), l)
 	cl := t.Call(proto.CommandIoctl)
 	cl.Expect, cl.Effect = 12, change
 	req := proto.IoctlRequest{
@@ -387,14 +393,14 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, c
 		Input: proto.AppendCopyChunk(nil, key, chunks),
 	}
 	if err := t.Start(ctx, cl, &req, policy); err != nil {
-		return err
+		return nil, 0, err
 	}
-	s.cl, s.asked, s.limited = cl, int(n), stated
-	return nil
+	c.limited = stated
+	return cl, int(asked), nil
 }
 
-// copied waits for the COPYCHUNK cl of n bytes and returns how many the server copied. It releases cl.
-func copied(ctx context.Context, cl *conn.Call, n int) (int, error) {
+// finish waits for the COPYCHUNK cl of n bytes and returns how many the server copied. It releases cl.
+func (*serverCopy) finish(ctx context.Context, cl *conn.Call, n int) (int, error) {
 	err := cl.Finish(ctx)
 	if hasStatus(err, proto.StatusInvalidViewSize) || hasStatus(err, proto.StatusEndOfFile) {
 		return 0, errShrunk // MS-SMB2 3.3.5.15.6

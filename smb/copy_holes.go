@@ -80,7 +80,7 @@ func (h *handle) zero(ctx context.Context, ranges []Range) error {
 	defer p.drop()
 	for asked, done := 0, 0; done < len(ranges); {
 		for asked < len(ranges) && p.room() {
-			err := p.push(ctx, h, segment{dir: zeroing, n: 1, zero: ranges[asked]})
+			err := p.push(ctx, h, segment{dir: zeroing, n: 1, zero: zeroRange(ranges[asked])})
 			if err == conn.ErrNoCredits {
 				break
 			}

@@ -48,13 +48,13 @@ func copyLimitsOf(r *conn.Refusal) *copyLimits {
 	return &l
 }
 
-// refitted reports whether err refuses the COPYCHUNK of s with limits that s can keep to when it is sent again (3.2.5.14.3). A tree takes
-// a server's limits once: a request that is refused although it has kept to them fails.
-func (s *segment) refitted(err error) bool {
+// takeLimits takes the server's limits from err, if that is its refusal of a request that exceeds them (3.2.5.14.3), and reports whether it
+// has. A tree takes them once: a request that is refused although it has kept to them fails.
+func (c *serverCopy) takeLimits(t *tree, err error) bool {
 	var refused *ResponseError
-	if s.dir != copying || s.limited || !errors.As(err, &refused) || refused.copyLimits == nil {
+	if c.limited || !errors.As(err, &refused) || refused.copyLimits == nil {
 		return false
 	}
-	s.on.copies.CompareAndSwap(nil, refused.copyLimits)
+	t.copies.CompareAndSwap(nil, refused.copyLimits)
 	return true
 }

@@ -62,8 +62,11 @@ func (f *File) PunchHole(off, n int64) error {
 	return f.wrap("punch", f.h.zero(ctx, []Range{{off, n}}))
 }
 
-// startZero sends the request to make a range of the file id read as zeros.
-func (t *tree) startZero(ctx context.Context, id proto.FileID, r Range, change conn.Effect, policy conn.CreditPolicy) (*conn.Call, error) {
+// zeroRange is a segment that the server makes read as zeros.
+type zeroRange Range
+
+// start sends the request for the file id.
+func (r zeroRange) start(ctx context.Context, t *tree, id proto.FileID, change conn.Effect, policy conn.CreditPolicy) (*conn.Call, error) {
 	cl := t.Call(proto.CommandIoctl)
 	cl.Effect = change
 	req := proto.IoctlRequest{
@@ -74,6 +77,15 @@ func (t *tree) startZero(ctx context.Context, id proto.FileID, r Range, change c
 		return nil, err
 	}
 	return cl, nil
+}
+
+// finish waits for the request cl, and releases it.
+func (zeroRange) finish(ctx context.Context, cl *conn.Call) error {
+	if err := cl.Finish(ctx); err != nil {
+		return err
+	}
+	cl.Release()
+	return nil
 }
 
 // rangesRoom is how many bytes of ranges, of 16 each, one answer may have.

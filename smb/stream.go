@@ -221,7 +221,7 @@ func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error
 			a.next, a.err = a.cur.off+int64(a.cur.done), nil
 		}
 	}
-	return a.cur.data[a.used:a.cur.done], nil
+	return a.cur.content.data[a.used:a.cur.done], nil
 }
 
 // consumed advances the position by n bytes of the slice that arrived returned.

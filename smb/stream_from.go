@@ -50,7 +50,7 @@ func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byt
 	defer p.drop()
 	completeOldest := func() error {
 		s, err := p.pop(ctx, h)
-		s.buf.Free()
+		s.content.buf.Free()
 		total += int64(s.done)
 		h.off = s.off + int64(s.done)
 		h.grown(h.off)
@@ -118,7 +118,7 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	for {
 		err := conn.ErrNoCredits
 		if p.room() && p.near(off+int64(buf.Len())) {
-			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), data: buf.Bytes(), buf: buf})
+			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), content: content{buf.Bytes(), buf}})
 		}
 		if err == conn.ErrNoCredits {
 			err = completeOldest()
@@ -147,7 +147,7 @@ func (h *handle) appendAll(ctx context.Context, p []byte) (done int, err error) 
 			h.grown(h.off)
 		}
 	}()
-	s := segment{dir: appending, off: end, n: len(p), data: p}
+	s := segment{dir: appending, off: end, n: len(p), content: content{data: p}}
 	if s.n == 0 {
 		return 0, nil
 	}

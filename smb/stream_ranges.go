@@ -102,7 +102,7 @@ func (h *handle) writeOldest(ctx context.Context, p *pipeline, w io.WriterAt) (n
 	}()
 	if seg.done > 0 {
 		var werr error
-		n, werr = w.WriteAt(seg.data[:seg.done], seg.off)
+		n, werr = w.WriteAt(seg.content.data[:seg.done], seg.off)
 		if werr = sinkErr(n, seg.done, werr); werr != nil {
 			return n, werr
 		}

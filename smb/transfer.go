@@ -12,40 +12,6 @@ import (
 // window is the largest number of requests that one transfer keeps in flight.
 const window = 64
 
-type direction uint8
-
-const (
-	reading direction = iota
-	writing
-	appending      // writing at the end of the file, wherever that is: never sent again after a loss, one request at a time
-	copying        // by the server, from another file
-	listingEntries // of a directory; n counts one reply, whatever its length
-	zeroing        // by the server, of one range, whatever its length: n is 1
-)
-
-// kind is the operation that a transfer is.
-func (d direction) kind() opKind {
-	return [...]opKind{reading: opRead, writing: opWrite, appending: opAppend, copying: opCopy, listingEntries: opList, zeroing: opSetFile}[d]
-}
-
-// segment is one contiguous part of a transfer and the request that moves it. The same bytes may be moved twice, unless they are
-// appended, so a segment whose connection was lost is moved again on the connection that replaces it.
-type segment struct {
-	dir     direction
-	off     int64       // in the file; copying: in the spans
-	n       int         // bytes to move
-	data    []byte      // source or destination; borrowed until the segment is done
-	buf     tarn.Buffer // owner of data, when the transfer owns it
-	done    int         // bytes of data that were moved
-	asked   int         // bytes that the request in flight moves
-	cl      *conn.Call  // the request in flight; nil: none
-	on      *tree       // of that request
-	source  *copySource // copying: where the bytes come from
-	limited bool        // copying: the request in flight keeps to limits that the server has stated
-	listing *listing    // listingEntries: destination of the reply
-	zero    Range       // zeroing
-}
-
 // issue sends a request for the remaining part of s, or as much of it as one request may move. It checks the
 // transfer's context, and replaces a connection that was lost while nothing was in flight.
 func (h *handle) issue(ctx context.Context, b *budget, s *segment, policy conn.CreditPolicy) error {
@@ -60,38 +26,8 @@ func (h *handle) issue(ctx context.Context, b *budget, s *segment, policy conn.C
 		return t, err
 	}
 	return h.m.s.run(ctx, kind.rule(), b, connect, func() error {
-		s.on = t
-		return t.move(ctx, id, s, h.effect(kind), policy)
+		return s.start(ctx, t, id, h.effect(kind), policy)
 	})
-}
-
-// move sends one request for the remaining part of s, whose effect is change. A read without a slice gets memory here: a buffer to
-// receive into or, when replies are encrypted, later the buffer in which the reply was decrypted.
-func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change conn.Effect, policy conn.CreditPolicy) (err error) {
-	off, left := s.off+int64(s.done), s.n-s.done
-	switch s.dir {
-	case writing, appending:
-		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.data[s.done:], change, policy)
-		return err
-	case copying:
-		return t.startCopy(ctx, id, s, change, policy)
-	case listingEntries:
-		s.cl, err = s.listing.start(ctx, t, id, policy)
-		return err
-	case zeroing:
-		s.cl, err = t.startZero(ctx, id, s.zero, change, policy)
-		return err
-	}
-	if s.data == nil && !t.Sealed() {
-		s.buf = t.m.s.cfg.Pool.Get(s.n)
-		s.data = s.buf.Bytes()
-	}
-	var dst []byte
-	if s.data != nil {
-		dst = s.data[s.done:]
-	}
-	s.cl, s.asked, err = t.StartRead(ctx, id, off, left, dst, policy)
-	return err
 }
 
 // complete waits until s is done: for its request, for further ones after a short answer, and for those on
@@ -102,14 +38,18 @@ func (h *handle) complete(ctx context.Context, b *budget, s *segment) error {
 	for {
 		cl := s.cl
 		s.cl = nil
-		n, err := s.moved(ctx, cl)
+		n, err := s.finish(ctx, cl)
 		s.done += n
 		if n > 0 && s.dir != listingEntries { // its entries may all have been returned before
 			b.progress()
 		}
 		switch {
 		case err != nil:
-			if rule.repeat == sentOnce && !notBegun(err) || !s.refitted(err) && !b.another(ctx, h.m.s, s.on, err) {
+			if rule.repeat == sentOnce && !notBegun(err) {
+				return h.closedByServer(err)
+			}
+			fits := s.dir == copying && s.copy.takeLimits(s.on, err) // the part is sent again within them
+			if !fits && !b.another(ctx, h.m.s, s.on, err) {
 				return h.closedByServer(err)
 			}
 		case s.done == s.n:
@@ -119,68 +59,13 @@ func (h *handle) complete(ctx context.Context, b *budget, s *segment) error {
 		case n == 0, s.dir == reading && n < s.asked && s.off+int64(s.done) == h.length.Load():
 			return io.EOF
 		}
-		s.widen(h.m.s.cfg.Pool)
+		if s.dir == reading {
+			s.content.widen(h.m.s.cfg.Pool, s.n)
+		}
 		if err := h.issue(ctx, b, s, conn.WaitForCredits); err != nil {
 			return err
 		}
 	}
-}
-
-// moved waits for the request cl of s and returns how many bytes it moved. It releases cl.
-func (s *segment) moved(ctx context.Context, cl *conn.Call) (int, error) {
-	switch s.dir {
-	case writing, appending:
-		return cl.Written(ctx, s.asked)
-	case copying:
-		return copied(ctx, cl, s.asked)
-	case listingEntries:
-		if err := s.listing.finish(ctx, cl); err != nil {
-			return 0, err
-		}
-		return s.n, nil
-	case zeroing:
-		if err := cl.Finish(ctx); err != nil {
-			return 0, err
-		}
-		cl.Release()
-		return s.n, nil
-	}
-	if s.data == nil {
-		b, err := cl.ReadBuffer(ctx, s.asked)
-		if err == nil {
-			s.buf, s.data = b, b.Bytes()
-		}
-		return b.Len(), err
-	}
-	return cl.Read(ctx)
-}
-
-// widen gives a segment that was answered in part, in the buffer of its reply, memory for all of it.
-func (s *segment) widen(pool *tarn.Pool) {
-	if s.data == nil || len(s.data) == s.n {
-		return
-	}
-	buf := pool.Get(s.n)
-	copy(buf.Bytes(), s.data)
-	s.buf.Free()
-	s.buf, s.data = buf, buf.Bytes()
-}
-
-// drop cancels the request of a segment and frees its memory.
-func (s *segment) drop() {
-	if cl := s.cl; cl != nil {
-		s.cl = nil
-		s.moved(endedContext(), cl) // waits until nothing is received into data any more
-	}
-	s.buf.Free()
-	*s = segment{}
-}
-
-// endedContext is a context that has ended.
-func endedContext() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 // pipeline keeps the segments of one transfer in flight and returns them in the order of the file. All
@@ -220,8 +105,8 @@ func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
 	at := &p.segs[p.tail%len(p.segs)]
 	*at = s
 	if err := h.issue(ctx, &p.left, at, policy); err != nil {
-		if s.data == nil {
-			at.buf.Free()
+		if s.content.data == nil {
+			at.content.buf.Free()
 		}
 		*at = segment{}
 		return err
@@ -269,7 +154,7 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	if len(p) > size {
 		return h.transferMany(ctx, b, dir, p, off, size)
 	}
-	s := segment{dir: dir, off: off, n: len(p), data: p}
+	s := segment{dir: dir, off: off, n: len(p), content: content{data: p}}
 	if err := h.issue(ctx, &b, &s, conn.WaitForCredits); err != nil {
 		return 0, err
 	}
@@ -288,7 +173,7 @@ func (h *handle) transferMany(ctx context.Context, left budget, dir direction, b
 				break // beyond the known end of the file: only after everything before has arrived
 			}
 			part := b[asked:min(asked+size, len(b))]
-			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part})
+			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), content: content{data: part}})
 			if err == conn.ErrNoCredits {
 				break
 			}
