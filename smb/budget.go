@@ -89,7 +89,7 @@ func (b *budget) pause(ctx context.Context, s *Session, failed *redialError) boo
 // redialError is the error of an attempt to replace a lost connection that failed. Callers that waited for the attempt share it.
 type redialError struct {
 	err         error
-	begun, next time.Time     // when the attempt was begun, and before when there is no other
+	begun, next time.Time     // when the attempt was begun, and before when there is no other; next may be zero
 	pause       time.Duration // between the end of the attempt and next
 }
 

@@ -57,7 +57,7 @@ func (s *Share) copy(dst, src string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := s.copyOpened(to.h, from.h)
+	n, err := s.copyOpened(&to.h.openFile, &from.h.openFile)
 	err = to.closeWritten(err)
 	if err == errPerhapsSame {
 		return s.copyTemporary(dst, from)
@@ -65,7 +65,7 @@ func (s *Share) copy(dst, src string) (int64, error) {
 	return n, err
 }
 
-func (s *Share) copyOpened(to, from *handle) (int64, error) {
+func (s *Share) copyOpened(to, from *openFile) (int64, error) {
 	if !to.created { // by this open, after from was opened
 		if err := differ(s.ctx, from, to); err != nil {
 			return 0, err
@@ -78,7 +78,7 @@ func (s *Share) copyOpened(to, from *handle) (int64, error) {
 var errPerhapsSame = errors.New("smb: source and target may be the same file")
 
 // differ returns nil if the handles are of different files, else ErrSameFile or errPerhapsSame.
-func differ(ctx context.Context, a, b *handle) error {
+func differ(ctx context.Context, a, b *openFile) error {
 	switch same, known, err := sameFile(ctx, a, b); {
 	case err != nil:
 		return err
@@ -91,7 +91,7 @@ func differ(ctx context.Context, a, b *handle) error {
 }
 
 // replaceBy has the server replace the content of h by that of from. If from is, or may be, the same file, h must be empty.
-func (h *handle) replaceBy(ctx context.Context, from *handle) (int64, error) {
+func (h *openFile) replaceBy(ctx context.Context, from *openFile) (int64, error) {
 	fi, err := from.stat(ctx)
 	if err != nil {
 		return 0, err
@@ -118,7 +118,7 @@ func holesOver(had, data []Range, size int64) []Range {
 
 // extendFrom copies to h what its file needs more room for on the server's disk. It runs before anything is overwritten: when the disk is
 // full, the content of h is what it was.
-func (h *handle) extendFrom(ctx context.Context, from *handle, more []Range) error {
+func (h *openFile) extendFrom(ctx context.Context, from *openFile, more []Range) error {
 	length := h.length.Load()
 	spans := spansOf(more)
 	done, err := h.copyFrom(ctx, from, spans)
@@ -132,7 +132,7 @@ func (h *handle) extendFrom(ctx context.Context, from *handle, more []Range) err
 
 // takeRanges copies ranges of from to h, gives h the length size, and empties the ranges holes of it. It returns up to which offset h is a
 // copy.
-func (h *handle) takeRanges(ctx context.Context, from *handle, ranges, holes []Range, size int64) (int64, error) {
+func (h *openFile) takeRanges(ctx context.Context, from *openFile, ranges, holes []Range, size int64) (int64, error) {
 	spans, had := spansOf(ranges), h.length.Load()
 	done, err := h.copyFrom(ctx, from, spans)
 	n := reached(spans, done)
@@ -161,7 +161,7 @@ func (h *handle) takeRanges(ctx context.Context, from *handle, ranges, holes []R
 }
 
 // sameFile compares the files of two handles. known is false when the server reports no file ids.
-func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
+func sameFile(ctx context.Context, a, b *openFile) (same, known bool, err error) {
 	if a.at != b.at {
 		return false, true, nil // a is of a snapshot, and b is not
 	}
@@ -198,7 +198,7 @@ func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
 }
 
 // fileID queries the file's id on its volume; zero when it has none.
-func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
+func (h *openFile) fileID(ctx context.Context) (id uint64, err error) {
 	err = h.run(ctx, opQueryFile, func(t *tree, file proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8, FileID: file}
 		return t.query(ctx, &req, func(b []byte) error {
@@ -221,7 +221,7 @@ func (s *Share) copyTemporary(dst string, from *File) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := to.h.replaceBy(s.ctx, from.h)
+	n, err := to.h.replaceBy(s.ctx, &from.h.openFile)
 	return n, s.finishTemporary(beside, dst, to.closeWritten(err))
 }
 
@@ -273,7 +273,7 @@ func reached(spans []span, done int64) int64 {
 
 // copySource is the file that a server copies from.
 type copySource struct {
-	from  *handle
+	from  *openFile
 	spans []span
 	t     *tree // tree for which key is valid; nil: no key yet
 	key   proto.ResumeKey
@@ -322,7 +322,7 @@ const copiesAhead = 2
 
 // copyFrom asks the server to copy spans of from to h, in order. A part may be copied twice after a lost connection:
 // spans of one file do not overlap, so the result is the same.
-func (h *handle) copyFrom(ctx context.Context, from *handle, spans []span) (done int64, err error) {
+func (h *openFile) copyFrom(ctx context.Context, from *openFile, spans []span) (done int64, err error) {
 	defer h.changed()
 	source, total := &copySource{from: from, spans: spans}, bytesIn(spans)
 	var segs [copiesAhead]segment

@@ -14,7 +14,7 @@ var errHolesUnknown = errors.New("smb: the file changed while its holes were lis
 
 // dataFrom returns what of from, whose description is fi, a copy to h consists of: everything, or everything but the holes. In the
 // second case h is marked as sparse afterwards.
-func (h *handle) dataFrom(ctx context.Context, from *handle, fi *info) ([]Range, error) {
+func (h *openFile) dataFrom(ctx context.Context, from *openFile, fi *info) ([]Range, error) {
 	all := []Range{{0, fi.Size()}}
 	if fi.attributes&proto.AttrSparse == 0 {
 		return all, nil // servers report no holes of it, Samba not even those that its file system has
@@ -40,7 +40,7 @@ func withoutHoles(err error) error {
 // dataRanges are the parts of h that are no holes. fi is the file's description before the call. The list is used only if the file has
 // not changed since: if it was truncated and written again meanwhile, the list would lack parts that have been data at all
 // times since.
-func (h *handle) dataRanges(ctx context.Context, fi *info) ([]Range, error) {
+func (h *openFile) dataRanges(ctx context.Context, fi *info) ([]Range, error) {
 	list, err := h.allocated(ctx, 0, fi.Size())
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (h *handle) dataRanges(ctx context.Context, fi *info) ([]Range, error) {
 }
 
 // roomTaken are the ranges of h that have room on the server's disk, as far as the server reports it.
-func (h *handle) roomTaken(ctx context.Context) ([]Range, error) {
+func (h *openFile) roomTaken(ctx context.Context) ([]Range, error) {
 	size := h.length.Load()
 	if h.sparse.Load() && size > 0 {
 		list, err := h.allocated(ctx, 0, size)
@@ -71,7 +71,7 @@ func (h *handle) roomTaken(ctx context.Context) ([]Range, error) {
 }
 
 // zero makes ranges of h read as zeros, with many requests in flight.
-func (h *handle) zero(ctx context.Context, ranges []Range) error {
+func (h *openFile) zero(ctx context.Context, ranges []Range) error {
 	if len(ranges) == 0 {
 		return nil
 	}

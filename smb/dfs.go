@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -18,23 +19,17 @@ import (
 type referral struct {
 	targets []string // \server\share or a path below it, in the server's order
 
-	mu      sync.Mutex
-	expires time.Time
-	at      int // index of the target in use
+	expires atomic.Pointer[time.Time]
+	at      atomic.Int64 // index of the target in use
 }
 
 // valid reports whether the lifetime of the referral has not ended.
-func (r *referral) valid() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return time.Now().Before(r.expires)
-}
+func (r *referral) valid() bool { return time.Now().Before(*r.expires.Load()) }
 
 // keep has the lifetime of the referral end after d.
 func (r *referral) keep(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.expires = time.Now().Add(d)
+	expires := time.Now().Add(d)
+	r.expires.Store(&expires)
 }
 
 // referred resolves a name that is behind a DFS link (MS-DFSC 3.1.4). It returns a tree on the target and the
@@ -112,17 +107,13 @@ func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
 // reach connects to a target, the one in use first, and returns its tree and the path in it. The targets are
 // copies of one another: when one cannot be reached, the next one is used and stays in use.
 func (r *referral) reach(ctx context.Context, m *mount, passed *way) (*tree, string, error) {
-	r.mu.Lock()
-	first := r.at
-	r.mu.Unlock()
+	first := int(r.at.Load())
 	err := errNoTarget
 	for i := range r.targets {
 		at := (first + i) % len(r.targets)
 		t, inner, e := m.target(ctx, r.targets[at], passed)
 		if e == nil {
-			r.mu.Lock()
-			r.at = at
-			r.mu.Unlock()
+			r.at.Store(int64(at))
 			return t, inner, nil
 		}
 		err = errors.Join(err, e)

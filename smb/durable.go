@@ -54,7 +54,7 @@ func (t view) makeDurable(ctx context.Context, req *proto.CreateRequest) (durabi
 }
 
 // grant stores which of the contexts of makeDurable the server granted.
-func (h *handle) grant(d durability) {
+func (h *openFile) grant(d durability) {
 	d.granted = h.grants.Durable == proto.DurableRequestV2
 	h.mu.Lock()
 	h.durable = d
@@ -77,7 +77,7 @@ func (h *handle) grant(d durability) {
 
 // durableRefused reports whether the server granted what a durable handle of a file needs, but no durable handle. Directories and
 // streams do not count: a server may refuse it for those alone.
-func (h *handle) durableRefused(d durability) bool {
+func (h *openFile) durableRefused(d durability) bool {
 	if d.request.Contexts.Durable.Kind != proto.DurableRequestV2 || h.isDir || strings.Contains(h.remote, ":") {
 		return false
 	}
@@ -85,7 +85,7 @@ func (h *handle) durableRefused(d durability) bool {
 }
 
 // ready is live, again within the budget when the new connection is lost, too.
-func (h *handle) ready(ctx context.Context, b *budget) (t *tree, id proto.FileID, err error) {
+func (h *openFile) ready(ctx context.Context, b *budget) (t *tree, id proto.FileID, err error) {
 	connect := func() (_ *tree, err error) {
 		t, id, err = h.live(ctx, ordered)
 		return t, err
@@ -96,7 +96,7 @@ func (h *handle) ready(ctx context.Context, b *budget) (t *tree, id proto.FileID
 
 // reopen tries once to reopen the file on a new connection, or returns why it is lost. When that connection is lost, too, the caller
 // decides whether to try again: it counts all losses of its operation.
-func (h *handle) reopen(ctx context.Context) (*tree, proto.FileID, error) {
+func (h *openFile) reopen(ctx context.Context) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	select {
 	case <-h.reopening:
@@ -119,7 +119,7 @@ func (h *handle) reopen(ctx context.Context) (*tree, proto.FileID, error) {
 }
 
 // reconnect opens the file again on the connection that replaces its lost one.
-func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
+func (h *openFile) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	h.mu.Lock()
 	t, id, d := h.t, h.id, h.durable
@@ -171,7 +171,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 
 // reopenDir opens a directory again by its name, on another connection. The only state of an open directory
 // is the position of its listing.
-func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
+func (h *openFile) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	req := listRequest(h.remote)
 	r, err := view{tree: t, kind: opReopen, at: h.at}.create(ctx, req)
@@ -195,7 +195,7 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 
 // closedByServer gives the handle up if err is the server's refusal of a request because the handle is closed, and returns the error
 // for the caller. err may be nil.
-func (h *handle) closedByServer(err error) error {
+func (h *openFile) closedByServer(err error) error {
 	if !hasStatus(err, proto.StatusFileClosed) && !hasStatus(err, proto.StatusFileForcedClosed) {
 		return err
 	}
@@ -209,7 +209,7 @@ func (h *handle) closedByServer(err error) error {
 }
 
 // giveUp makes every later use of the handle fail with err.
-func (h *handle) giveUp(err error) error {
+func (h *openFile) giveUp(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lostErr = err

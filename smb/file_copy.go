@@ -18,7 +18,7 @@ func (f *File) CopyRange(src *File, srcOff, off, n int64) (int64, error) {
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	done, err := f.h.copyFrom(ctx, src.h, []span{{source: srcOff, target: off, n: n}})
+	done, err := f.h.copyFrom(ctx, &src.h.openFile, []span{{source: srcOff, target: off, n: n}})
 	if done > 0 {
 		f.h.grown(off + done)
 	}
@@ -34,22 +34,22 @@ var errCopyAppended error = &classError{"copy to a file opened with O_APPEND", E
 func (f *File) CopyFrom(src *File) (int64, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	n, err := f.copyFrom(ctx, src.h)
+	n, err := f.copyFrom(ctx, &src.h.openFile)
 	return n, f.wrap("copy", err)
 }
 
-func (f *File) copyFrom(ctx context.Context, from *handle) (int64, error) {
+func (f *File) copyFrom(ctx context.Context, from *openFile) (int64, error) {
 	switch {
 	case f.h.append:
 		return 0, errCopyAppended
 	case from.isDir:
 		return 0, errIsDirectory
-	case from == f.h:
+	case from == &f.h.openFile:
 		return 0, ErrSameFile
 	case f.h.length.Load() == 0:
 		return f.h.replaceBy(ctx, from)
 	}
-	err := differ(ctx, from, f.h)
+	err := differ(ctx, from, &f.h.openFile)
 	if err == errPerhapsSame {
 		fi, err := from.stat(ctx)
 		if err != nil {

@@ -27,7 +27,7 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 }
 
 // set runs a SET_INFO on the file.
-func (h *handle) set(ctx context.Context, kind opKind, class proto.InfoClass, body []byte) error {
+func (h *openFile) set(ctx context.Context, kind opKind, class proto.InfoClass, body []byte) error {
 	return h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandSetInfo)
 		cl.Effect = h.effect(kind)
@@ -35,10 +35,10 @@ func (h *handle) set(ctx context.Context, kind opKind, class proto.InfoClass, bo
 	})
 }
 
-func (h *handle) stat(ctx context.Context) (*info, error) { return h.describe(ctx, opQueryFile) }
+func (h *openFile) stat(ctx context.Context) (*info, error) { return h.describe(ctx, opQueryFile) }
 
 // describe is stat as an operation of the kind.
-func (h *handle) describe(ctx context.Context, kind opKind) (*info, error) {
+func (h *openFile) describe(ctx context.Context, kind opKind) (*info, error) {
 	var r proto.CreateResponse
 	err := h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
@@ -56,7 +56,7 @@ func (h *handle) describe(ctx context.Context, kind opKind) (*info, error) {
 }
 
 // size is the file's length.
-func (h *handle) size(ctx context.Context) (int64, error) {
+func (h *openFile) size(ctx context.Context) (int64, error) {
 	fi, err := h.stat(ctx)
 	if err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ func (f *File) Truncate(size int64) error {
 }
 
 // setLength sets the file's length in bytes.
-func (h *handle) setLength(ctx context.Context, size int64) error {
+func (h *openFile) setLength(ctx context.Context, size int64) error {
 	err := h.set(ctx, opTruncateFile, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
 	if err == nil {
 		h.length.Store(size)

@@ -11,8 +11,14 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// handle is an open file, shared by all Files of one Open.
+// handle is an open file with its reader, shared by all Files of one Open.
 type handle struct {
+	openFile
+	reader
+}
+
+// openFile is a file that is open on the server. Its methods use no position.
+type openFile struct {
 	m       *mount
 	name    string // as the user gave it
 	remote  string
@@ -27,7 +33,7 @@ type handle struct {
 	t       *tree
 	id      proto.FileID
 	closed  bool
-	lostErr error // not nil: the reason why the handle cannot be used any more
+	lostErr error // not nil: the reason why the file cannot be used any more
 	durable durability
 	grants  proto.CreateGrants
 	oplock  proto.OplockLevel
@@ -38,20 +44,27 @@ type handle struct {
 	ended   atomic.Bool   // closed; for the goroutine that holds the position
 
 	reopening chan struct{} // capacity 1, full when free: taken by the goroutine that reopens
-	position  chan struct{} // capacity 1, full when free: only the goroutine that took it uses the fields below
-	off       int64
-	stream    readAhead
-	dir       *listing
+}
+
+// reader is the position of an open file, and what is kept for it.
+type reader struct {
+	position chan struct{} // capacity 1, full when free: only the goroutine that took it uses the fields below
+	off      int64
+	stream   readAhead
+	dir      *listing
 }
 
 func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
-		m: t.m, name: name, remote: remote, change: effect{m: t.m, remote: remote, lasts: true}, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
-		isDir:     r.Attributes&proto.AttrDirectory != 0,
-		created:   r.Action == proto.ActionCreated,
-		opened:    r.Times.LastWrite,
-		position:  make(chan struct{}, 1),
-		reopening: make(chan struct{}, 1),
+		openFile: openFile{
+			m: t.m, name: name, remote: remote, change: effect{m: t.m, remote: remote, lasts: true},
+			t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
+			isDir:     r.Attributes&proto.AttrDirectory != 0,
+			created:   r.Action == proto.ActionCreated,
+			opened:    r.Times.LastWrite,
+			reopening: make(chan struct{}, 1),
+		},
+		reader: reader{position: make(chan struct{}, 1)},
 	}
 	h.length.Store(int64(r.EndOfFile))
 	h.sparse.Store(r.Attributes&proto.AttrSparse != 0)
@@ -63,7 +76,7 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 // live returns the tree and id to use the file with: in order, after the server has answered the requests that change the file and were
 // given up. On a new connection it reopens the file by its durable
 // handle, or reports it as lost.
-func (h *handle) live(ctx context.Context, order ordering) (*tree, proto.FileID, error) {
+func (h *openFile) live(ctx context.Context, order ordering) (*tree, proto.FileID, error) {
 	if order == ordered {
 		if err := h.m.s.unanswered.wait(ctx, h.m, h.remote); err != nil {
 			return nil, proto.FileID{}, err
@@ -143,7 +156,7 @@ func (h *handle) dropListing() {
 }
 
 // grown records that the file has at least n bytes.
-func (h *handle) grown(n int64) {
+func (h *openFile) grown(n int64) {
 	for {
 		old := h.length.Load()
 		if old >= n || h.length.CompareAndSwap(old, n) {
@@ -169,7 +182,7 @@ func (h *handle) close(ctx context.Context) error {
 	h.mu.Unlock()
 	h.ended.Store(true)
 	h.tryDiscard()
-	h.m.s.leases.forget(h)
+	h.m.s.leases.forget(&h.openFile)
 	if lostErr != nil {
 		return lostErr
 	}
@@ -195,7 +208,7 @@ func (h *handle) close(ctx context.Context) error {
 
 // closeAgain closes a file whose CLOSE failed with failed, because the connection was lost or the session had expired.
 // b counts that one. After a loss the server has closed the file, or keeps it open for the client to come back.
-func (h *handle) closeAgain(ctx context.Context, b *budget, failed error) error {
+func (h *openFile) closeAgain(ctx context.Context, b *budget, failed error) error {
 	select { // another goroutine may be reopening the file, and must not have it again after the CLOSE
 	case <-h.reopening:
 	case <-ctx.Done():
@@ -233,7 +246,7 @@ func (h *handle) closeAgain(ctx context.Context, b *budget, failed error) error 
 }
 
 // keptByServer reports whether the server may still hold the file open after its connection broke.
-func (h *handle) keptByServer() bool {
+func (h *openFile) keptByServer() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed && h.lostErr == nil && h.durable.granted && !h.t.Alive()

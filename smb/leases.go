@@ -12,7 +12,7 @@ import (
 type leaseTable struct {
 	mu     sync.Mutex
 	leases map[[16]byte]*tree // by lease key, added before the CREATE that requests one
-	held   map[*handle]struct{}
+	held   map[*openFile]struct{}
 }
 
 // expect adds a lease that is about to be requested, or is held, on a tree: its break may arrive before the
@@ -34,17 +34,17 @@ func (l *leaseTable) dismiss(key [16]byte) {
 }
 
 // keep adds the oplock of h.
-func (l *leaseTable) keep(h *handle) {
+func (l *leaseTable) keep(h *openFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {
-		l.held = make(map[*handle]struct{})
+		l.held = make(map[*openFile]struct{})
 	}
 	l.held[h] = struct{}{}
 }
 
 // forget removes the lease or oplock of a closed file.
-func (l *leaseTable) forget(h *handle) {
+func (l *leaseTable) forget(h *openFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, h)

@@ -60,7 +60,7 @@ func (s *Share) runIn(ctx context.Context, op operation) error {
 }
 
 // run runs an operation of the kind on the open file, under a context that is bounded already. do may run again, with another tree and id.
-func (h *handle) run(ctx context.Context, kind opKind, do func(t *tree, id proto.FileID) error) error {
+func (h *openFile) run(ctx context.Context, kind opKind, do func(t *tree, id proto.FileID) error) error {
 	rule := kind.rule()
 	if rule.changes.has(changesContent) {
 		defer h.changed()

@@ -70,7 +70,7 @@ type linkPolicy uint8
 const (
 	followed    linkPolicy = iota // to its target, which may be on another server
 	notFollowed                   // the operation fails with the server's refusal
-	openFile                      // there is no name: the file is open
+	noName                        // there is no name: the file is open
 )
 
 // changes is a set of what the requests of an operation change on the server.
@@ -145,7 +145,7 @@ func (k opKind) rule() opRule {
 	case opCreateNew:
 		return opRule{methods: "opening with `os.O_EXCL`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
 	case opReopen: // the operation that needs the file is in order
-		return opRule{methods: "opening a file again on another connection", links: openFile, changes: opensFiles, undone: undoOpen, order: unordered}
+		return opRule{methods: "opening a file again on another connection", links: noName, changes: opensFiles, undone: undoOpen, order: unordered}
 	case opWriteFile:
 		return opRule{methods: "`WriteFile`: the same bytes to the same place", changes: changesContent | changesNames}
 	case opNewFile:
@@ -172,35 +172,35 @@ func (k opKind) rule() opRule {
 	case opSetTree:
 		return opRule{methods: "what makes a file writable for them", links: notFollowed, changes: changesAttributes}
 	case opRead:
-		return opRule{methods: "`Read`, `ReadAt`, `ReadBuffer`, `WriteTo`, `WriteRangesTo`", links: openFile}
+		return opRule{methods: "`Read`, `ReadAt`, `ReadBuffer`, `WriteTo`, `WriteRangesTo`", links: noName}
 	case opWrite:
-		return opRule{methods: "`Write`, `WriteAt`, `ReadFrom`, `ReadRangesFrom`: the same bytes to the same place", links: openFile, changes: changesContent}
+		return opRule{methods: "`Write`, `WriteAt`, `ReadFrom`, `ReadRangesFrom`: the same bytes to the same place", links: noName, changes: changesContent}
 	case opAppend:
-		return opRule{methods: "`Write` and `ReadFrom` of a file opened with `os.O_APPEND`", repeat: sentOnce, links: openFile, changes: changesContent}
+		return opRule{methods: "`Write` and `ReadFrom` of a file opened with `os.O_APPEND`", repeat: sentOnce, links: noName, changes: changesContent}
 	case opDescribeFile: // also while the server stalls: nothing that it returns can be undone
-		return opRule{methods: "`File.Stat`", links: openFile, order: unordered}
+		return opRule{methods: "`File.Stat`", links: noName, order: unordered}
 	case opQueryFile:
-		return opRule{methods: "`Seek`, `Sync`, `ID`, `AllocatedRanges`, `File.ReadDir`, `Readdir`, `Readdirnames`", links: openFile}
+		return opRule{methods: "`Seek`, `Sync`, `ID`, `AllocatedRanges`, `File.ReadDir`, `Readdir`, `Readdirnames`", links: noName}
 	case opTruncateFile:
-		return opRule{methods: "`File.Truncate`, `PunchHole`", links: openFile, changes: changesContent}
+		return opRule{methods: "`File.Truncate`, `PunchHole`", links: noName, changes: changesContent}
 	case opSetFile:
-		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetSparse`", links: openFile, changes: changesAttributes}
+		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetSparse`", links: noName, changes: changesAttributes}
 	case opCopy:
-		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: openFile, changes: changesContent}
+		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: noName, changes: changesContent}
 	case opLock:
-		return opRule{methods: "`Lock`, `TryLock`", repeat: sentOnce, links: openFile, changes: changesLocks, undone: undoLocking}
+		return opRule{methods: "`Lock`, `TryLock`", repeat: sentOnce, links: noName, changes: changesLocks, undone: undoLocking}
 	case opUnlock:
-		return opRule{methods: "`Unlock`", repeat: sentOnce, links: openFile, changes: changesLocks}
+		return opRule{methods: "`Unlock`", repeat: sentOnce, links: noName, changes: changesLocks}
 	case opWatch:
-		return opRule{methods: "`Watcher.Next`", repeat: sentOnce, links: openFile}
+		return opRule{methods: "`Watcher.Next`", repeat: sentOnce, links: noName}
 	case opClose:
-		return opRule{methods: "`File.Close`, of a file that has a durable handle", links: openFile}
+		return opRule{methods: "`File.Close`, of a file that has a durable handle", links: noName}
 	case opMount:
-		return opRule{methods: "`Session.Mount`", links: openFile}
+		return opRule{methods: "`Session.Mount`", links: noName}
 	case opUnmount:
-		return opRule{methods: "`Unmount`, which has nothing left to do on a lost connection", repeat: sentOnce, links: openFile}
+		return opRule{methods: "`Unmount`, which has nothing left to do on a lost connection", repeat: sentOnce, links: noName}
 	case opEcho:
-		return opRule{methods: "`Session.Echo`, `Session.Check`", repeat: sentOnce, links: openFile}
+		return opRule{methods: "`Session.Echo`, `Session.Check`", repeat: sentOnce, links: noName}
 	}
 	return opRule{repeat: sentOnce}
 }

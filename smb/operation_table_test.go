@@ -37,7 +37,7 @@ func operationTable() string {
 	for k := range opKinds {
 		r := k.rule()
 		repeat := [...]string{repeated: "repeated", sentOnce: "**not repeated**"}[r.repeat]
-		links := [...]string{followed: "followed", notFollowed: "not followed", openFile: ""}[r.links]
+		links := [...]string{followed: "followed", notFollowed: "not followed", noName: ""}[r.links]
 		order := [...]string{ordered: "", unordered: "no"}[r.order]
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.methods, repeat, links, r.changes, r.undone, order)
 	}

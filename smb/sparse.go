@@ -12,7 +12,7 @@ type Range struct{ Offset, Length int64 }
 
 // ioctl sends a control code for the open file, and passes its output to use, which must not keep it, with the
 // status: success, or one of also.
-func (h *handle) ioctl(ctx context.Context, kind opKind, code uint32, input []byte, room int, use func(output []byte, status proto.Status) error, also ...proto.Status) error {
+func (h *openFile) ioctl(ctx context.Context, kind opKind, code uint32, input []byte, room int, use func(output []byte, status proto.Status) error, also ...proto.Status) error {
 	return h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandIoctl)
 		cl.Expect, cl.Effect = room, h.effect(kind)
@@ -43,7 +43,7 @@ func (f *File) SetSparse() error {
 	return f.wrap("sparse", f.h.setSparse(ctx))
 }
 
-func (h *handle) setSparse(ctx context.Context) error {
+func (h *openFile) setSparse(ctx context.Context) error {
 	err := h.ioctl(ctx, opSetFile, proto.FsctlSetSparse, []byte{1}, 0, nil)
 	if err == nil {
 		h.sparse.Store(true)
@@ -106,7 +106,7 @@ func (f *File) AllocatedRanges(off, n int64) ([]Range, error) {
 // leastWindow is the length in bytes that every server can report in one answer: blocks have 512 bytes or more.
 const leastWindow = 1 << 20
 
-func (h *handle) allocated(ctx context.Context, off, n int64) (list []Range, err error) {
+func (h *openFile) allocated(ctx context.Context, off, n int64) (list []Range, err error) {
 	end, window := off+n, n
 	for requests := 0; off < end; requests++ {
 		stop := off + min(window, end-off)
@@ -143,7 +143,7 @@ func (h *handle) allocated(ctx context.Context, off, n int64) (list []Range, err
 }
 
 // allocatedOnce is one request. more is whether the server has more ranges between off and off+n than it sent.
-func (h *handle) allocatedOnce(ctx context.Context, off, n int64) (list []proto.Range, more bool, err error) {
+func (h *openFile) allocatedOnce(ctx context.Context, off, n int64) (list []proto.Range, more bool, err error) {
 	input := proto.AppendRange(nil, proto.Range{Offset: uint64(off), Length: uint64(n)})
 	err = h.ioctl(ctx, opQueryFile, proto.FsctlQueryAllocatedRanges, input, min(rangesRoom, h.maxTransact()), func(output []byte, status proto.Status) (err error) {
 		more = status == proto.StatusBufferOverflow
@@ -156,7 +156,7 @@ func (h *handle) allocatedOnce(ctx context.Context, off, n int64) (list []proto.
 	return list, more, err
 }
 
-func (h *handle) maxTransact() int {
+func (h *openFile) maxTransact() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.t.Conn().Terms().MaxTransact

@@ -138,7 +138,7 @@ func (h *handle) fillReadAhead(ctx context.Context) error {
 		if !s.streams.reserve(size, s.cfg.Limits.ReadAhead) {
 			break
 		}
-		err := a.push(ctx, h, segment{dir: reading, off: a.next, n: size})
+		err := a.push(ctx, &h.openFile, segment{dir: reading, off: a.next, n: size})
 		if err != nil {
 			s.streams.unreserve(size)
 			if err == conn.ErrNoCredits {
@@ -202,7 +202,7 @@ func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error
 		if wait == ifArrived && !a.oldest().cl.Ready() {
 			return nil, nil
 		}
-		a.cur, a.err = a.pop(ctx, h)
+		a.cur, a.err = a.pop(ctx, &h.openFile)
 		a.used = 0
 		if a.err != nil && a.err != io.EOF && a.cur.done == 0 {
 			err := a.err

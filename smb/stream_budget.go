@@ -115,7 +115,7 @@ func (s *streams) close() {
 }
 
 // changed marks the read-ahead of the file h as outdated in all files of the session.
-func (h *handle) changed() {
+func (h *openFile) changed() {
 	h.version.Add(1)
 	h.m.s.streams.changed(h.m, h.remote)
 }

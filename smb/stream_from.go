@@ -49,7 +49,7 @@ func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byt
 	p := pipeline{segs: make([]segment, max(1, min(window, bound/size))), bound: bound, left: left}
 	defer p.drop()
 	completeOldest := func() error {
-		s, err := p.pop(ctx, h)
+		s, err := p.pop(ctx, &h.openFile)
 		s.content.buf.Free()
 		total += int64(s.done)
 		h.off = s.off + int64(s.done)
@@ -118,7 +118,7 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	for {
 		err := conn.ErrNoCredits
 		if p.room() && p.near(off+int64(buf.Len())) {
-			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), content: content{buf.Bytes(), buf}})
+			err = p.push(ctx, &h.openFile, segment{dir: writing, off: off, n: buf.Len(), content: content{buf.Bytes(), buf}})
 		}
 		if err == conn.ErrNoCredits {
 			err = completeOldest()

@@ -73,7 +73,7 @@ func (h *handle) writeRanges(ctx context.Context, w io.WriterAt, ranges []Range)
 				}
 				s.streams.bytes.Add(int64(n)) // one read at a time needs no budget
 			}
-			if err := p.push(ctx, h, segment{dir: reading, off: off, n: n}); err != nil {
+			if err := p.push(ctx, &h.openFile, segment{dir: reading, off: off, n: n}); err != nil {
 				s.streams.unreserve(n)
 				if p.empty() {
 					return total, err
@@ -95,7 +95,7 @@ func (h *handle) writeRanges(ctx context.Context, w io.WriterAt, ranges []Range)
 
 // writeOldest completes the oldest read of p and writes its bytes to w. They are dropped even if w panics.
 func (h *handle) writeOldest(ctx context.Context, p *pipeline, w io.WriterAt) (n int, err error) {
-	seg, err := p.pop(ctx, h)
+	seg, err := p.pop(ctx, &h.openFile)
 	defer func() {
 		h.m.s.streams.unreserve(seg.n)
 		seg.drop()

@@ -14,7 +14,7 @@ const window = 64
 
 // issue sends a request for the remaining part of s, or as much of it as one request may move. It checks the
 // transfer's context, and replaces a connection that was lost while nothing was in flight.
-func (h *handle) issue(ctx context.Context, b *budget, s *segment, policy conn.CreditPolicy) error {
+func (h *openFile) issue(ctx context.Context, b *budget, s *segment, policy conn.CreditPolicy) error {
 	if ctx.Err() != nil {
 		return conn.ContextError(ctx)
 	}
@@ -33,7 +33,7 @@ func (h *handle) issue(ctx context.Context, b *budget, s *segment, policy conn.C
 // complete waits until s is done: for its request, for further ones after a short answer, and for those on
 // new connections after a loss. With io.EOF s is done up to the end of the file. After any error, io.EOF
 // included, nothing of s is in flight.
-func (h *handle) complete(ctx context.Context, b *budget, s *segment) error {
+func (h *openFile) complete(ctx context.Context, b *budget, s *segment) error {
 	rule := s.dir.kind().rule()
 	for {
 		cl := s.cl
@@ -97,7 +97,7 @@ func (p *pipeline) oldest() *segment { return &p.segs[p.head%len(p.segs)] }
 
 // push sends s; the pipeline then owns its buffer. The first request waits for credits, further ones fail
 // with conn.ErrNoCredits instead. On error s remains the caller's.
-func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
+func (p *pipeline) push(ctx context.Context, h *openFile, s segment) error {
 	policy := conn.IfAvailable
 	if p.empty() {
 		policy = conn.WaitForCredits
@@ -117,7 +117,7 @@ func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
 }
 
 // pop completes the oldest segment and returns it, with its buffer, as far as it was done.
-func (p *pipeline) pop(ctx context.Context, h *handle) (segment, error) {
+func (p *pipeline) pop(ctx context.Context, h *openFile) (segment, error) {
 	at := p.oldest()
 	err := h.complete(ctx, &p.left, at)
 	s := *at
@@ -138,7 +138,7 @@ func (p *pipeline) drop() {
 // transfer moves p from or to off, with as many requests in flight as credits and Limits.Pipeline allow, and
 // returns how many bytes from the start of p were moved. On error the bytes beyond may or may not have been
 // moved; at the end of the file the error is io.EOF. p is not touched after the return.
-func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int64) (int, error) {
+func (h *openFile) transfer(ctx context.Context, dir direction, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -162,7 +162,7 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	return s.done, err
 }
 
-func (h *handle) transferMany(ctx context.Context, left budget, dir direction, b []byte, off int64, size int) (moved int, err error) {
+func (h *openFile) transferMany(ctx context.Context, left budget, dir direction, b []byte, off int64, size int) (moved int, err error) {
 	var segs [window]segment
 	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline, left: left}
 	defer p.drop() // p must not be touched after the return
@@ -192,7 +192,7 @@ func (h *handle) transferMany(ctx context.Context, left budget, dir direction, b
 }
 
 // completeAll completes what was in flight when a later segment failed with failed.
-func (h *handle) completeAll(ctx context.Context, p *pipeline, moved int, failed error) (int, error) {
+func (h *openFile) completeAll(ctx context.Context, p *pipeline, moved int, failed error) (int, error) {
 	for !p.empty() {
 		s, err := p.pop(ctx, h)
 		moved += s.done

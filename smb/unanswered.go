@@ -115,7 +115,7 @@ func (v view) effectOn(remote, target string) conn.Effect {
 }
 
 // effect is the effect of requests on the open file, of operations of a kind. nil: none.
-func (h *handle) effect(kind opKind) conn.Effect {
+func (h *openFile) effect(kind opKind) conn.Effect {
 	if !kind.rule().changes.hasEffect() {
 		return nil
 	}

@@ -3,7 +3,7 @@ package smb
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -74,8 +74,7 @@ type Watcher struct {
 	on      *tree         // where the server collects changes; nil: nowhere
 	leftOut *leftOutError // of the changes that the last Next returned, for the next one; nil: none
 
-	mu      sync.Mutex
-	pending *conn.Call // sent by a Next that returned ErrMissed, for the one after it; nil: none
+	pending atomic.Pointer[conn.Call] // sent by a Next that returned ErrMissed, for the one after it; nil: none
 }
 
 // Watch starts to watch the named directory. The server collects changes from the first call of Next on.
@@ -172,22 +171,14 @@ func (w *Watcher) ask(ctx context.Context, t *tree, id proto.FileID) ([]Event, e
 
 // keep leaves cl to the next Next, or drops it after Close.
 func (w *Watcher) keep(cl *conn.Call) {
-	w.mu.Lock()
-	if w.done.Err() == nil {
-		w.pending, cl = cl, nil
+	w.pending.Store(cl)
+	if w.done.Err() != nil { // Close may have looked before
+		drop(w.take())
 	}
-	w.mu.Unlock()
-	drop(cl)
 }
 
 // take returns the request that is under way, nil when there is none.
-func (w *Watcher) take() *conn.Call {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	cl := w.pending
-	w.pending = nil
-	return cl
-}
+func (w *Watcher) take() *conn.Call { return w.pending.Swap(nil) }
 
 // drop gives up cl, whose reply is not wanted. cl may be nil.
 func drop(cl *conn.Call) {
