@@ -133,8 +133,10 @@ func (s *Session) connSince(ctx context.Context, seen *redialError) (*conn.Conn,
 		return nil, ErrClosed
 	case c != nil && c.Alive(): // another goroutine has made one
 		return c, nil
-	case failed != nil && (failed != seen || time.Now().Before(failed.next)): // or has just failed to
+	case failed != nil && failed != seen: // or has just failed to
 		return nil, failed
+	case failed != nil && time.Now().Before(failed.next): // the caller has to wait, and has not waited yet
+		return nil, &redialError{err: failed.err, begun: time.Now(), next: failed.next}
 	}
 	if err := s.loginRefusal(); err != nil {
 		return nil, err

@@ -39,14 +39,20 @@ const (
 	sealed             // encrypted
 )
 
-// Call is a slot for one request and its reply. Slots are reused by their connection. A slot belongs to its
+// Call is one request and its reply, in a slot. Slots are reused by their connection. A slot belongs to its
 // caller, except that the ring's lock guards some fields while it is registered.
 //
 // A call keeps its connection: it is finished, verified and released with that connection's keys and tables,
 // whichever connection its caller uses meanwhile.
 type Call struct {
-	// Set by the caller before the call is sent.
+	request
+	slot
+	reply
+}
 
+// request is what a call sends. The caller sets the exported fields before the call is sent; all are unchanged while it is registered,
+// unless their comments say otherwise.
+type request struct {
 	Expect  int    // bytes that the reply may carry beyond its fixed parts
 	Payload []byte // WRITE: the data, borrowed from the caller until it is sent
 	// Undo is run, in its own goroutine, on the successful reply of a call that its caller had given up: it
@@ -60,10 +66,6 @@ type Call struct {
 	// Effect is what the request does to a file; nil: nothing. Of Detached requests it is nil.
 	Effect Effect
 
-	// Status is the reply's status; the caller may read it once the call is done.
-	Status proto.Status
-
-	c           *Conn // never changes
 	cmd         proto.Command
 	tree        uint32
 	on          *Tree // nil: the request is on no share
@@ -78,6 +80,19 @@ type Call struct {
 	dst         []byte     // READ: destination of the data, borrowed from the caller
 	req         Request    // Detached: what to send later, or again
 	least       protection // of req
+	untimed     bool       // watchRequests leaves it out
+
+	// preauth is updated with the request as it is sent (3.1.4.4.1 of 3.1.1).
+	preauth *crypt.Preauth
+
+	read  proto.ReadRequest
+	write proto.WriteRequest
+}
+
+// slot is the place of a call among those of its connection.
+type slot struct {
+	c    *Conn         // never changes
+	done chan struct{} // capacity 1: signalled once a use
 
 	// Guarded by ring.mu while registered.
 	state    callState
@@ -87,39 +102,36 @@ type Call struct {
 	look     uint64 // of watchRequests before it was registered
 	age      uint8  // looks without a reply
 
-	untimed bool        // watchRequests leaves it out
-	sent    atomic.Bool // its frame has been written
+	sent atomic.Bool // its frame has been written
+	wait creditWait
+	next *Call     // in the free list
+	rest [1][]byte // scratch for the pieces of a signed message
+}
 
-	// The reply, the caller's after done.
-	opened bool        // the reply came encrypted
-	reply  tarn.Buffer // the complete message, unless direct
+// reply is the answer to a request, the caller's after slot.done.
+type reply struct {
+	// Status is the reply's status; the caller may read it once the call is done.
+	Status proto.Status
+
+	opened bool        // it came encrypted
+	buf    tarn.Buffer // the complete message, unless direct
 	direct bool        // the data is in dst[:placed], the fixed part in head
 	placed int
 	head   [proto.ReadResponsePrefix]byte
 	err    error
-
-	// preauth is updated with the request as it is sent (3.1.4.4.1 of 3.1.1).
-	preauth *crypt.Preauth
-
-	done  chan struct{} // capacity 1: signalled once a use
-	read  proto.ReadRequest
-	write proto.WriteRequest
-	rest  [1][]byte // scratch for the pieces of a signed message
-	wait  creditWait
-	next  *Call // in the free list
 }
 
 // clear prepares a slot for its next use and drops its references to memory.
 func (cl *Call) clear() {
-	cl.reply.Free()
-	*cl = Call{c: cl.c, done: cl.done, wait: cl.wait}
+	cl.buf.Free()
+	*cl = Call{slot: slot{c: cl.c, done: cl.done, wait: cl.wait}}
 }
 
 // Release makes a slot available again whose reply is not needed any more.
 func (cl *Call) Release() { cl.c.ring.release(cl) }
 
 // Message is the reply's message, header included; valid until the call is released.
-func (cl *Call) Message() []byte { return cl.reply.Bytes() }
+func (cl *Call) Message() []byte { return cl.buf.Bytes() }
 
 // Ready reports whether the call is done; false for a nil call.
 func (cl *Call) Ready() bool { return cl != nil && len(cl.done) > 0 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-func newWaiter() *Call { return &Call{done: make(chan struct{}, 1)} }
+func newWaiter() *Call { return &Call{slot: slot{done: make(chan struct{}, 1)}} }
 
 // Callers get credits in the order of their calls, no more are used than granted, and no MessageId is left
 // out.

@@ -63,7 +63,7 @@ func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 	}
 	c.ring.remove(cl)
 	c.bookCredits(cl, &h)
-	cl.Status, cl.reply, cl.opened = h.Status, msg, came == sealed
+	cl.Status, cl.buf, cl.opened = h.Status, msg, came == sealed
 	if cl.state == callAbandoned {
 		c.ring.mu.Unlock()
 		c.discardReply(cl)
@@ -208,7 +208,7 @@ func (cl *Call) verify() error {
 	if sec == nil || sec.signer == nil {
 		return nil
 	}
-	head, rest := cl.reply.Bytes(), cl.rest[:0]
+	head, rest := cl.buf.Bytes(), cl.rest[:0]
 	if cl.direct {
 		head = cl.head[:]
 		if cl.placed > 0 {

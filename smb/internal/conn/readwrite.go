@@ -143,8 +143,8 @@ func (cl *Call) ReadBuffer(ctx context.Context, n int) (tarn.Buffer, error) {
 	if p, err := proto.DecodeReadPrefix(msg); err == nil {
 		at = int(p.Offset)
 	}
-	buf := cl.reply.Narrow(at, at+len(r.Data))
-	cl.reply = tarn.Buffer{}
+	buf := cl.buf.Narrow(at, at+len(r.Data))
+	cl.buf = tarn.Buffer{}
 	cl.Release()
 	return buf, nil
 }

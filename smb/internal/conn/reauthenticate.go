@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/smb/internal/crypt"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/spnego"
@@ -107,8 +106,7 @@ func (cl *Call) refuseSession() error {
 
 // rewind prepares a call that is done to be sent again.
 func (cl *Call) rewind() {
-	cl.reply.Free()
-	cl.reply = tarn.Buffer{}
-	cl.Status, cl.state, cl.answered, cl.async = 0, callIdle, false, 0
-	cl.opened, cl.direct, cl.placed, cl.err = false, false, 0, nil
+	cl.buf.Free()
+	cl.reply = reply{}
+	cl.state, cl.answered, cl.async = callIdle, false, 0
 }

@@ -36,7 +36,7 @@ func (r *ring) acquire(c *Conn) *Call {
 	}
 	r.mu.Unlock()
 	if cl == nil {
-		cl = &Call{c: c, done: make(chan struct{}, 1)}
+		cl = &Call{slot: slot{c: c, done: make(chan struct{}, 1)}}
 	}
 	return cl
 }

@@ -17,7 +17,7 @@ func TestRingModel(t *testing.T) {
 	for range 20_000 {
 		switch {
 		case len(order) < 40 || rng.IntN(2) == 0 && len(order) < 500:
-			cl := &Call{mid: next, charge: 1 + rng.IntN(16)}
+			cl := &Call{request: request{mid: next, charge: 1 + rng.IntN(16)}}
 			next += uint64(cl.charge)
 			if err := r.add(cl); err != nil {
 				t.Fatal(err)
