@@ -40,8 +40,8 @@ func (b *budget) progress() {
 	b.losses, b.without = 0, 0 // a whole new value would be one more allocation of each transfer
 }
 
-// lose counts a connection that was lost, and reports whether the operation may go on with another. t may be nil.
-func (b *budget) lose(t *tree) bool {
+// countLoss counts a connection that was lost, and reports whether the operation may go on with another. t may be nil.
+func (b *budget) countLoss(t *tree) bool {
 	if t == nil || t != b.last || t.Alive() {
 		b.losses++
 		b.last = t
@@ -52,9 +52,9 @@ func (b *budget) lose(t *tree) bool {
 	return b.losses < maxLosses
 }
 
-// another reports whether the operation may make another attempt after one on t has failed with err. It pauses before, if the server could
-// not be reached. t is nil if there was no connection.
-func (b *budget) another(ctx context.Context, s *Session, t *tree, err error) bool {
+// retry counts the failure err of an attempt on t, and reports whether the operation may make another one. It pauses before, if the server
+// could not be reached. t is nil if there was no connection.
+func (b *budget) retry(ctx context.Context, s *Session, t *tree, err error) bool {
 	if ctx.Err() != nil || !s.repeatable(err) {
 		return false
 	}
@@ -65,7 +65,7 @@ func (b *budget) another(ctx context.Context, s *Session, t *tree, err error) bo
 	if errors.Is(err, conn.ErrReauthenticated) {
 		t = nil // the connection is the same, and each such refusal counts
 	}
-	return b.lose(t)
+	return b.countLoss(t)
 }
 
 // pause waits until the session may be dialled again, if that is within the budget. If ctx or the session ends meanwhile, the next attempt

@@ -190,7 +190,7 @@ func (h *handle) close(ctx context.Context) error {
 		if h.isDir {
 			return nil // nothing was lost with it
 		}
-		if granted && unreachable == nil && b.another(ctx, h.m.s, t, t.Err()) {
+		if granted && unreachable == nil && b.retry(ctx, h.m.s, t, t.Err()) {
 			return h.closeAgain(ctx, &b, t.Err()) // the connection was lost since this call began
 		}
 		// The server closes the handle by itself, at once or after its timeout.
@@ -198,7 +198,7 @@ func (h *handle) close(ctx context.Context) error {
 	}
 	err := t.closeID(ctx, id)
 	switch {
-	case b.another(ctx, h.m.s, t, err):
+	case b.retry(ctx, h.m.s, t, err):
 		err = h.closeAgain(ctx, &b, err)
 	case hasStatus(err, proto.StatusFileClosed):
 		err = &lostError{ErrHandleLost, err}

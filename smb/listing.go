@@ -212,7 +212,7 @@ func (t *tree) queryDirectory(id proto.FileID, class proto.DirClass, flags proto
 
 // restart starts the listing from the first entry, on another connection.
 func (l *listing) restart(t *tree, id proto.FileID) error {
-	if l.t != nil && !l.left.lose(l.t) {
+	if l.t != nil && !l.left.countLoss(l.t) {
 		return l.t.Err()
 	}
 	l.t, l.id = t, id

@@ -87,7 +87,7 @@ func (s *Session) run(ctx context.Context, rule opRule, b *budget, connect func(
 				return err
 			}
 		}
-		if !b.another(ctx, s, t, err) {
+		if !b.retry(ctx, s, t, err) {
 			if !connected && b.losses >= maxLosses {
 				err = &dialError{err} // the server can be reached, but not used
 			}

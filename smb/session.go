@@ -11,7 +11,6 @@ import (
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
 // Session is the session of one user on one server. It is safe for concurrent use. A lost connection is
@@ -65,10 +64,8 @@ func (s *Session) newConnConfig(host string) *conn.Config {
 	cfg, l := &s.cfg, &s.cfg.Limits
 	c := &conn.Config{
 		Pool: cfg.Pool, Traffic: &s.traffic, Host: host, ClientGUID: cfg.ClientGUID,
-		Authenticate: func(ctx context.Context, host string) (spnego.Mechanism, error) {
-			return cfg.Initiator.Start(ctx, host)
-		},
-		SignAll: !cfg.AllowUnsigned, RequireEncryption: cfg.RequireEncryption,
+		Authenticate: cfg.Initiator.Start,
+		SignAll:      !cfg.AllowUnsigned, RequireEncryption: cfg.RequireEncryption,
 		RequireKey: cfg.RequireSigning || cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
 		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
 		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive, RequestTimeout: cfg.RequestTimeout,

@@ -49,7 +49,7 @@ func (h *openFile) complete(ctx context.Context, b *budget, s *segment) error {
 				return h.closedByServer(err)
 			}
 			fits := s.dir == copying && s.copy.takeLimits(s.on, err) // the part is sent again within them
-			if !fits && !b.another(ctx, h.m.s, s.on, err) {
+			if !fits && !b.retry(ctx, h.m.s, s.on, err) {
 				return h.closedByServer(err)
 			}
 		case s.done == s.n:

@@ -22,7 +22,7 @@ func TestFileLayerWalls(t *testing.T) {
 		"dfs_targets.go": {"net"},                                  // addresses of other servers
 		"domain.go":      {"net"},                                  // looks up names in DNS
 		"server.go":      {"net"},                                  // makes a session's connections
-		"session.go":     {internal + "spnego"},                    // passes the mechanism to package conn
+		"initiator.go":   {internal + "spnego"},                    // its interface of mechanisms
 		"ntlm.go":        {internal + "ntlm"},                      // an Initiator
 		"pipe.go":        {internal + "dcerpc"},                    // a protocol on top of files
 		"errors.go":      {"syscall"}, "share_ops.go": {"syscall"}, // error numbers

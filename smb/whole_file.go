@@ -114,7 +114,7 @@ func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 func reopening(op func() error) (err error) {
 	var b budget
 	for {
-		if err = op(); !errors.Is(err, ErrHandleLost) || !b.lose(nil) {
+		if err = op(); !errors.Is(err, ErrHandleLost) || !b.countLoss(nil) {
 			return err
 		}
 	}
@@ -316,7 +316,7 @@ func (s *Share) moveTemporary(beside, name string) error {
 	for {
 		err := s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
 		switch {
-		case !errors.As(err, new(*dialError)) && b.another(s.ctx, s.m.s, nil, err):
+		case !errors.As(err, new(*dialError)) && b.retry(s.ctx, s.m.s, nil, err):
 			if _, serr := s.stat(beside, proto.OptionOpenReparsePoint); errors.Is(serr, fs.ErrNotExist) {
 				return nil // the server has renamed it
 			} else if serr != nil {

@@ -18,20 +18,20 @@ var (
 	ErrRejected = errors.New("spnego: server rejected the authentication")
 )
 
-// Mechanism is one authentication. It is used by one goroutine at a time.
+// Mechanism is one running authentication with one mechanism (RFC 2743). It is used by one goroutine at a time.
 type Mechanism interface {
-	// OID is the mechanism's object identifier, in digits and dots.
+	// OID is the mechanism's object identifier, dotted: "1.3.6.1.4.1.311.2.2.10" is NTLM.
 	OID() string
-	// Step takes the server's token, nil at first, and returns the next token to send, nil when there is
-	// none. in is borrowed for the call.
+	// Step takes the server's token, nil at first, and returns the next one to send, nil when there is none.
+	// It borrows in; out belongs to the caller.
 	Step(ctx context.Context, in []byte) (out []byte, err error)
-	// Done reports whether the mechanism needs no further token.
+	// Done reports whether this side needs nothing more.
 	Done() bool
-	// SessionKey is the key that both sides have after Done; nil when there is none.
+	// SessionKey is the session key, at least 16 bytes, valid after Done; nil for an anonymous user.
 	SessionKey() []byte
-	// MIC signs data after Done; nil when the mechanism cannot sign.
+	// MIC returns the mechanism's integrity code over data, after Done; nil, nil when it has none.
 	MIC(data []byte) ([]byte, error)
-	// VerifyMIC verifies the server's signature of data.
+	// VerifyMIC checks the server's code over data, in constant time.
 	VerifyMIC(data, mic []byte) error
 }
 
