@@ -16,23 +16,24 @@ import (
 	"github.com/summerwind/h2spec/spec"
 )
 
-// exceptions are the cases that a server which offers frames of 1 MiB cannot pass; see
-// docs/reference/h2.md. With frames of 16 KiB there are none.
-var exceptions = map[string]bool{
-	"http2/4.2: Sends a DATA frame with 2^14 octets in length":                             true,
-	"http2/4.2: Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE": true,
+// exceptions are the cases that a server which offers frames of 1 MiB cannot pass, with the reason. With frames of 16 KiB
+// there are none.
+var exceptions = map[string]string{
+	"http2/4.2: Sends a DATA frame with 2^14 octets in length": "the case sends one frame of the size offered, " +
+		"1 MiB, whatever the stream's window of 256 KiB: the stream is reset with FLOW_CONTROL_ERROR",
+	"http2/4.2: Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE": "the case takes 20 kB " +
+		"of header for more than a frame holds, which it is not when frames of 1 MiB are offered",
 }
 
 func TestH2Spec(t *testing.T) {
 	eachWay(t, func(t *testing.T, s security) {
-		t.Run("default", func(t *testing.T) { suite(t, s, 0, exceptions) })
-		t.Run("small frames", func(t *testing.T) { suite(t, s, 16384, nil) })
+		t.Run("default", func(t *testing.T) { suite(t, handlerServer(t, s, 0), s, exceptions) })
+		t.Run("small frames", func(t *testing.T) { suite(t, handlerServer(t, s, 16384), s, nil) })
 	})
 }
 
-// suite runs h2spec with its strict cases against a server that offers frames of this
-// size; 0: the default.
-func suite(t *testing.T, s security, frame int, except map[string]bool) {
+// handlerServer runs a server that offers frames of this size, 0: the default, and returns its port.
+func handlerServer(t *testing.T, s security, frame int) int {
 	url := serve(t, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, "hello")
@@ -45,7 +46,12 @@ func suite(t *testing.T, s security, frame int, except map[string]bool) {
 	})
 	_, port, _ := net.SplitHostPort(url[strings.Index(url, "//")+2:])
 	n, _ := strconv.Atoi(port)
-	c := &config.Config{Host: "127.0.0.1", Port: n, Path: "/", Timeout: 2 * time.Second, MaxHeaderLen: 4000, Strict: true, TLS: s != plain, Insecure: true}
+	return n
+}
+
+// suite runs h2spec with its strict cases against the server on a port.
+func suite(t *testing.T, port int, s security, except map[string]string) {
+	c := &config.Config{Host: "127.0.0.1", Port: port, Path: "/", Timeout: 2 * time.Second, MaxHeaderLen: 4000, Strict: true, TLS: s != plain, Insecure: true}
 	passed, failed := 0, 0
 	for _, g := range []*spec.TestGroup{generic.Spec(), http2.Spec(), hpack.Spec()} {
 		g.Test(c)
@@ -60,13 +66,16 @@ func suite(t *testing.T, s security, frame int, except map[string]bool) {
 }
 
 // report fails the test for the cases that did not pass.
-func report(t *testing.T, g *spec.TestGroup, except map[string]bool) {
+func report(t *testing.T, g *spec.TestGroup, except map[string]string) {
 	t.Helper()
 	for _, c := range append(append([]*spec.TestCase(nil), g.Tests...), g.StrictTests...) {
 		if c.Result == nil || !c.Result.Failed && !c.Result.Skipped {
 			continue
 		}
-		if name := g.ID() + ": " + c.Desc; !except[name] {
+		name := g.ID() + ": " + c.Desc
+		if why, ok := except[name]; ok {
+			t.Logf("%s: %s", name, why)
+		} else {
 			t.Errorf("%s: failed=%v skipped=%v\n%v", name, c.Result.Failed, c.Result.Skipped, c.Result.Error)
 		}
 	}
