@@ -4,42 +4,17 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 func intValue(n int64) constant.Value { return constant.MakeInt64(n) }
 
-// operands are the arguments of a call, an interface method's receiver included.
-func operands(c *ssa.CallCommon) []ssa.Value {
-	if c.IsInvoke() {
-		return append([]ssa.Value{c.Value}, c.Args...)
-	}
-	if mc, ok := c.Value.(*ssa.MakeClosure); ok {
-		return append(slices.Clip(c.Args), mc.Bindings...)
-	}
-	return c.Args
-}
-
-// callee is the function or method that a call names; nil for a function value.
-func callee(c *ssa.CallCommon) *types.Func {
-	if c.IsInvoke() {
-		return c.Method
-	}
-	fn := c.StaticCallee()
-	if fn == nil {
-		return nil
-	}
-	if o := fn.Origin(); o != nil {
-		fn = o
-	}
-	obj, _ := fn.Object().(*types.Func)
-	return obj
-}
-
 func calleeName(c *ssa.CallCommon) string {
-	if fn := callee(c); fn != nil {
+	if fn := code.Callee(c); fn != nil {
 		return fn.Name()
 	}
 	return "the function"
@@ -52,7 +27,7 @@ func (f *flow) call(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) boo
 		return true
 	}
 	var args []binding
-	for _, a := range operands(c) {
+	for _, a := range code.Operands(c) {
 		args = append(args, f.refsOf(s, a))
 	}
 	return f.apply(s, c, args, v, pos)
@@ -63,18 +38,21 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	if _, ok := c.Value.(*ssa.Builtin); ok {
 		return true
 	}
-	fn := callee(c)
-	if fn != nil && neverReturns(fn) {
+	fn := code.Callee(c)
+	if fn != nil && stdlib.NeverReturns(fn) {
 		return false
 	}
 	if fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "testing" && failsTest[fn.Name()] {
 		return false // the test has failed: leaks on this path do not matter
 	}
 	con := f.contractOf(c)
+	if raw := f.rawContract(c); raw != nil {
+		con = raw
+	}
 	if con != nil && con.NoReturn {
 		return false
 	}
-	vars := operands(c)
+	vars := code.Operands(c)
 	name := f.callText(c)
 	library := fn != nil && borrowsArguments(fn)
 	if fn != nil && v != nil && con != nil {
@@ -88,11 +66,12 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	f.overtaken(s, c)
 	if mc := spawned(c, v); mc != nil {
 		to := byGoroutine(pos)
-		if when, ok := later[qualified(fn)]; ok {
+		if when, ok := later[stdlib.Name(fn)]; ok {
 			to = custody{by: forGood, pos: pos, in: when}
 		}
 		f.spawn(s, &ssa.CallCommon{Value: mc}, to)
 	}
+	f.rawBuffer(s, c, v, pos)
 	// Results get the names of their conditions before effects are applied, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {
@@ -234,7 +213,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 			f.empty(s, b, p, v, pos)
 			return
 		}
-		if fn := callee(c); fn == nil || f.kinds.primitive(fn) == nil {
+		if fn := code.Callee(c); fn == nil || f.kinds.primitive(fn) == nil {
 			if p.Effect == effectTake {
 				f.dropViews(s, b.refs) // the callee may keep the memory, as its comment may say
 			}
@@ -253,7 +232,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 	case effectFill:
 		f.put(a, pos)
 		f.fill(s, b, pos)
-		if fn := callee(c); fn != nil && f.kinds.primitive(fn) == nil {
+		if fn := code.Callee(c); fn != nil && f.kinds.primitive(fn) == nil {
 			f.perhaps(s, fn, b, v, pos)
 		}
 	case effectEmpty, effectDrop, effectDrain:
@@ -269,11 +248,11 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 // viewArgument handles bytes passed to a function: a use, and for some functions a write.
 func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p param, a ssa.Value, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "used")
-	fn := callee(c)
-	if when, ok := later[qualified(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
+	fn := code.Callee(c)
+	if when, ok := later[stdlib.Name(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
 		f.keep(s, b, custody{by: forGood, pos: pos, in: when})
 	}
-	if name := qualified(fn); (spawns[name] || mayTry[name]) && isFunc(a.Type()) {
+	if name := stdlib.Name(fn); (spawns[name] || mayTry[name]) && isFunc(a.Type()) {
 		f.keep(s, b, byGoroutine(pos))
 	}
 	if p.Effect == effectKeep {

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // handsOn finds the parameter that fn calls exactly once with its parameter p, or once with each element of it,
@@ -53,7 +55,7 @@ func (c *checker) borrows(call *ssa.CallCommon, v ssa.Value) bool {
 		return b.Name() == "len"
 	}
 	con := c.contractOf(call)
-	for i, a := range operands(call) {
+	for i, a := range code.Operands(call) {
 		if e := con.param(i).Effect; a == v && e != effectBorrow && e != effectNone {
 			return false
 		}
@@ -164,7 +166,7 @@ func (c *checker) called(call *ssa.CallCommon, con *contract) *contract {
 	if con == nil || !slices.ContainsFunc(con.Params, param.handsOn) {
 		return con
 	}
-	args := operands(call)
+	args := code.Operands(call)
 	now := *con
 	now.Params = slices.Clone(con.Params)
 	for i, p := range now.Params {

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // This file handles function literals: what they capture, and when they run.
@@ -94,7 +97,7 @@ func (f *flow) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
 	if !ok || !f.kinds.elements(slice.Elem()) || !f.released(v) {
 		return
 	}
-	if p, ok := f.placeOf(operands(c)[i]); ok {
+	if p, ok := f.placeOf(code.Operands(c)[i]); ok {
 		f.giveAway(s, s.places[p])
 	}
 }
@@ -190,7 +193,7 @@ func (f *flow) looksOnly(v *ssa.FreeVar) bool {
 				return false
 			}
 			con := f.contractOf(&call.Call)
-			for i, a := range operands(&call.Call) {
+			for i, a := range code.Operands(&call.Call) {
 				if e := con.param(i).Effect; a == ssa.Value(load) && e != effectBorrow && e != effectFill && e != effectNone {
 					return false
 				}
@@ -217,7 +220,7 @@ func onlySpawned(mc *ssa.MakeClosure) bool {
 // spawned is the closure that a call certainly runs in a goroutine of its own, as sync.WaitGroup.Go does, or later, as
 // time.AfterFunc does where its result v, which could prevent it, is ignored; or nil.
 func spawned(c *ssa.CallCommon, v ssa.Value) *ssa.MakeClosure {
-	name := qualified(callee(c))
+	name := stdlib.Name(code.Callee(c))
 	if !spawns[name] && !(afterFuncs[name] && v != nil && ignored(v)) || len(c.Args) != 2 {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // This file handles conditions of branches. Equal conditions have the same key, so that the second test of
@@ -35,7 +37,7 @@ func (f *flow) condition(v ssa.Value) condition {
 	case *ssa.BinOp:
 		x, y := f.canon(v.X), f.canon(v.Y)
 		subjects := append(f.subjects(v.X), f.subjects(v.Y)...)
-		if isNil(v.X) {
+		if code.IsNil(v.X) {
 			x, y = y, x
 		}
 		switch v.Op {
@@ -90,11 +92,6 @@ func zeroLength(x, y ssa.Value) (ssa.Value, bool) {
 		return lengthOf(y), true
 	}
 	return nil, false
-}
-
-func isNil(v ssa.Value) bool {
-	c, ok := v.(*ssa.Const)
-	return ok && c.IsNil()
 }
 
 func isZero(v ssa.Value) bool { return isInt(v, 0) }
@@ -274,7 +271,7 @@ func (f *flow) constantFact(v ssa.Value) (value, ok bool) {
 		}
 	case *ssa.UnOp:
 		// A package's error variable is not nil.
-		if g, ok := v.X.(*ssa.Global); ok && v.Op == token.MUL && isError(g.Type().(*types.Pointer).Elem()) {
+		if g, ok := v.X.(*ssa.Global); ok && v.Op == token.MUL && code.IsError(g.Type().(*types.Pointer).Elem()) {
 			return false, true
 		}
 	}
@@ -285,7 +282,7 @@ func (c *contract) nonNil() bool { return c != nil && c.NonNil }
 
 // factKey is the condition that a bool, an error or a pointer itself is.
 func (f *flow) factKey(v ssa.Value) string {
-	if isBool(v.Type()) {
+	if code.IsBool(v.Type()) {
 		c := f.condition(v)
 		if c.positive {
 			return c.key
@@ -300,7 +297,7 @@ func (f *flow) valueOf(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok := f.constantFact(v); ok {
 		return value, true
 	}
-	if isBool(v.Type()) {
+	if code.IsBool(v.Type()) {
 		c := f.condition(v)
 		if value, ok := s.learned(c.key); ok {
 			return value == c.positive, true
@@ -324,7 +321,7 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 	case *ssa.BinOp:
 		if (v.Op == token.EQL) == taken && (v.Op == token.EQL || v.Op == token.NEQ) {
 			for _, pair := range [2][2]ssa.Value{{v.X, v.Y}, {v.Y, v.X}} {
-				if !isError(pair[0].Type()) || isNil(pair[1]) || isNil(pair[0]) {
+				if !code.IsError(pair[0].Type()) || code.IsNil(pair[1]) || code.IsNil(pair[0]) {
 					continue
 				}
 				if null, ok := f.valueOf(s, pair[1]); ok && !null {
@@ -408,7 +405,7 @@ func (f *flow) gotNothing(s *state, n ssa.Value) {
 		if !ok || l.st != held {
 			continue
 		}
-		if vars := operands(&call.Call); calleeName(&call.Call) == "Get" && len(vars) == 2 && vars[1] == n {
+		if vars := code.Operands(&call.Call); calleeName(&call.Call) == "Get" && len(vars) == 2 && vars[1] == n {
 			s.lives[r] = life{st: void}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"go/types"
 	"strings"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // effect is the effect of a call on an argument that holds a reference.
@@ -168,7 +170,7 @@ type outcome struct {
 // if there is an error, too.
 func okResult(sig *types.Signature) (at int8, ok bool) {
 	for i := range sig.Results().Len() {
-		if v := sig.Results().At(i); v.Name() == "ok" && isBool(v.Type()) {
+		if v := sig.Results().At(i); v.Name() == "ok" && code.IsBool(v.Type()) {
 			return int8(i), true
 		}
 	}
@@ -180,12 +182,12 @@ func okResult(sig *types.Signature) (at int8, ok bool) {
 func outcomes(sig *types.Signature) []outcome {
 	var list []outcome
 	for i := sig.Results().Len() - 1; i >= 0; i-- {
-		if isError(sig.Results().At(i).Type()) {
+		if code.IsError(sig.Results().At(i).Type()) {
 			list = append(list, outcome{ifNil, int8(i)})
 		}
 	}
 	for i := sig.Results().Len() - 1; i >= 0; i-- {
-		if isBool(sig.Results().At(i).Type()) {
+		if code.IsBool(sig.Results().At(i).Type()) {
 			list = append(list, outcome{ifTrue, int8(i)})
 		}
 	}

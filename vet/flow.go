@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // Limits of the search through one function. Paths beyond them are left out, which misses mistakes but causes
@@ -89,7 +91,7 @@ func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 		checker: c, fn: fn, entry: entry,
 		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, pointers: map[ssa.Value]int{}, strays: map[ssa.Value]bool{},
 	}
-	f.liveness()
+	f.live = code.Live(f.fn)
 	f.conditions()
 	for _, b := range fn.Blocks {
 		for _, succ := range b.Succs {
@@ -99,56 +101,6 @@ func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 		}
 	}
 	return f
-}
-
-// liveness computes the values that each block or one after it uses.
-func (f *flow) liveness() {
-	f.live = make([]map[ssa.Value]bool, len(f.fn.Blocks))
-	for i := range f.live {
-		f.live[i] = map[ssa.Value]bool{}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, b := range slices.Backward(f.fn.Blocks) {
-			in := f.live[b.Index]
-			before := len(in)
-			defined := map[ssa.Value]bool{}
-			for _, instr := range b.Instrs {
-				if v, ok := instr.(ssa.Value); ok {
-					defined[v] = true
-				}
-			}
-			for _, succ := range b.Succs {
-				for v := range f.live[succ.Index] {
-					if !defined[v] {
-						in[v] = true
-					}
-				}
-				at := slices.Index(succ.Preds, b)
-				for _, instr := range succ.Instrs {
-					phi, ok := instr.(*ssa.Phi)
-					if !ok {
-						break
-					}
-					if v := phi.Edges[at]; !defined[v] {
-						in[v] = true
-					}
-				}
-			}
-			var ops [16]*ssa.Value
-			for _, instr := range b.Instrs {
-				if _, ok := instr.(*ssa.Phi); ok {
-					continue
-				}
-				for _, op := range instr.Operands(ops[:0]) {
-					if *op != nil && !defined[*op] {
-						in[*op] = true
-					}
-				}
-			}
-			changed = changed || len(in) > before
-		}
-	}
 }
 
 // conditions computes the conditions that each block or one after it tests, and the values whose redefinition
@@ -163,7 +115,7 @@ func (f *flow) conditions() {
 			}
 		}
 	}
-	matters := func(v ssa.Value) bool { return isError(v.Type()) || isBool(v.Type()) }
+	matters := func(v ssa.Value) bool { return code.IsError(v.Type()) || code.IsBool(v.Type()) }
 	for i, b := range f.fn.Blocks {
 		f.tests[i] = map[string]bool{}
 		for _, instr := range b.Instrs {
@@ -280,7 +232,7 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 		return
 	}
 	index := ""
-	if n, ok := f.numbers[v]; ok && !isBool(v.Type()) {
+	if n, ok := f.numbers[v]; ok && !code.IsBool(v.Type()) {
 		index = "[v" + strconv.Itoa(n) + "]"
 	}
 	for p := range s.places {
@@ -344,12 +296,12 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 			break
 		}
 		c := change{phi: phi, b: f.refsOf(s, phi.Edges[at])}
-		if isNil(phi.Edges[at]) && f.kinds.elements(phi.Type()) {
+		if code.IsNil(phi.Edges[at]) && f.kinds.elements(phi.Type()) {
 			r := f.refAt(refKey{phi, -6, ""}, bag, phi.Pos())
 			s.lives[r] = life{st: void}
 			c.b = binding{refs: []*ref{r}}
 		}
-		if isError(phi.Type()) || isBool(phi.Type()) {
+		if code.IsError(phi.Type()) || code.IsBool(phi.Type()) {
 			c.value, c.known = f.valueOf(s, phi.Edges[at])
 			if !c.known {
 				key := f.factKey(phi.Edges[at])

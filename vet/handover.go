@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // throughChannel is the reason in life.by of a reference that was sent.
@@ -110,7 +112,7 @@ func (f *flow) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs bindin
 	}
 	for _, u := range *mc.Referrers() {
 		call, ok := u.(*ssa.Call)
-		if !ok || !isCleanup(callee(&call.Call)) {
+		if !ok || !isCleanup(code.Callee(&call.Call)) {
 			return false
 		}
 	}
@@ -139,7 +141,7 @@ func assignedOnce(v ssa.Value) bool {
 func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
 	sig := f.fn.Signature
 	n := sig.Results().Len()
-	if n < 2 || !isError(sig.Results().At(n-1).Type()) {
+	if n < 2 || !code.IsError(sig.Results().At(n-1).Type()) {
 		return
 	}
 	if _, ok := okResult(sig); ok {

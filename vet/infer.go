@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // infer derives the function's effects on its arguments and results from all its paths.
@@ -26,7 +28,7 @@ func (f *flow) infer() *contract {
 			c.Params[i] = f.inferParam(f.refs[refKey{p, -1, ""}])
 		case f.kinds.pointee(p.Type()) != untracked:
 			c.Params[i] = f.inferPointer(p)
-		case isError(p.Type()):
+		case code.IsError(p.Type()):
 			if f.everyExit(func(e exit) bool {
 				null, ok := f.valueOf(e.s, p)
 				return ok && null
@@ -45,7 +47,7 @@ func (f *flow) infer() *contract {
 	for i := range c.Results {
 		c.Results[i] = f.inferResult(i)
 	}
-	if n := len(c.Results); n > 0 && isError(sig.Results().At(n-1).Type()) {
+	if n := len(c.Results); n > 0 && code.IsError(sig.Results().At(n-1).Type()) {
 		c.NonNil = f.everyExit(func(e exit) bool {
 			null, ok := f.valueOf(e.s, e.ret.Results[n-1])
 			return ok && !null
@@ -350,7 +352,7 @@ func (f *flow) anyUse(v ssa.Value, of useOf) bool {
 					continue
 				}
 				con := f.contractOf(u.Common())
-				for i, a := range operands(u.Common()) {
+				for i, a := range code.Operands(u.Common()) {
 					if a == v && con.param(i).Effect != effectBorrow && con.param(i).Effect != effectFill && con.param(i).Effect != effectNone {
 						return true
 					}

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // endsTest are methods of testing.TB that do not return.
@@ -15,24 +18,6 @@ var endsTest = map[string]bool{"Fatal": true, "Fatalf": true, "FailNow": true, "
 // failsTest are methods of testing.TB after which the test continues, but has failed: such a path is not
 // followed.
 var failsTest = map[string]bool{"Error": true, "Errorf": true, "Fail": true}
-
-// neverReturns reports whether a function of the standard library does not return.
-func neverReturns(fn *types.Func) bool {
-	if fn.Pkg() == nil {
-		return false
-	}
-	switch path, name := fn.Pkg().Path(), fn.Name(); path {
-	case "testing":
-		return endsTest[name]
-	case "os":
-		return name == "Exit"
-	case "runtime":
-		return name == "Goexit"
-	case "log":
-		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic")
-	}
-	return false
-}
 
 // borrowers are packages of the standard library whose functions keep none of their arguments beyond the
 // call.
@@ -61,20 +46,6 @@ func borrowsArguments(fn *types.Func) bool {
 	return borrowers[pkg.Path()] && !wrappers[pkg.Path()+"."+fn.Name()]
 }
 
-// parts are functions that return bytes of their first argument.
-var parts = map[string]bool{
-	"bytes.TrimSpace": true, "bytes.Trim": true, "bytes.TrimLeft": true, "bytes.TrimRight": true, "bytes.TrimPrefix": true,
-	"bytes.TrimSuffix": true, "bytes.Cut": true, "bytes.CutPrefix": true, "bytes.CutSuffix": true, "slices.Clip": true,
-}
-
-// holders are functions whose result leads to their first argument.
-var holders = map[string]bool{
-	"bytes.NewReader": true, "bytes.NewBuffer": true, "bytes.Split": true, "bytes.SplitN": true, "bytes.SplitAfter": true,
-	"bytes.SplitAfterN": true, "bytes.Fields": true, "bytes.FieldsFunc": true, "bytes.SplitSeq": true, "bytes.Lines": true,
-	"bufio.NewReader": true, "bufio.NewReaderSize": true, "bufio.NewScanner": true, "io.LimitReader": true, "io.TeeReader": true,
-	"io.NopCloser": true, "io.NewSectionReader": true, "io.MultiReader": true, "encoding/json.NewDecoder": true,
-}
-
 // later are functions that run their function argument after they have returned, and when that is. Their
 // result may stop it.
 var later = map[string]string{
@@ -100,14 +71,6 @@ func isCleanup(fn *types.Func) bool {
 	return fn != nil && fn.Name() == "Cleanup" && fn.Pkg() != nil && fn.Pkg().Path() == "testing"
 }
 
-// qualified is the name of a function or method without its receiver.
-func qualified(fn *types.Func) string {
-	if fn == nil || fn.Pkg() == nil {
-		return ""
-	}
-	return fn.Pkg().Path() + "." + fn.Name()
-}
-
 // computing are packages whose functions wait for no other goroutine.
 var computing = map[string]bool{
 	"bytes": true, "cmp": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true, "hash/crc32": true,
@@ -117,7 +80,7 @@ var computing = map[string]bool{
 
 // computes reports whether a call certainly waits for no other goroutine.
 func (f *flow) computes(c *ssa.CallCommon) bool {
-	fn := callee(c)
+	fn := code.Callee(c)
 	switch {
 	case fn == nil:
 		return false
@@ -128,6 +91,6 @@ func (f *flow) computes(c *ssa.CallCommon) bool {
 	case fn.Pkg().Path() == "fmt":
 		return !strings.HasPrefix(fn.Name(), "F") && !strings.Contains(fn.Name(), "Scan")
 	}
-	_, known := later[qualified(fn)]
+	_, known := later[stdlib.Name(fn)]
 	return known || computing[fn.Pkg().Path()]
 }

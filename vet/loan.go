@@ -7,6 +7,8 @@ import (
 	"go/token"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // lend binds the bytes that a call lends.
@@ -19,8 +21,8 @@ func (f *flow) lend(s *state, c *ssa.CallCommon, v ssa.Value, at slot, lender ss
 
 // endLoans ends the loans from a method's receiver.
 func (f *flow) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
-	vars := operands(c)
-	if len(vars) == 0 || callee(c) == nil || callee(c).Signature().Recv() == nil {
+	vars := code.Operands(c)
+	if len(vars) == 0 || code.Callee(c) == nil || code.Callee(c).Signature().Recv() == nil {
 		return
 	}
 	lender := ""

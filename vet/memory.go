@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // refsOf is the binding of a value: of a handle, its ref; of a pointer, the content of the memory.
@@ -533,8 +535,8 @@ func (f *flow) inUse(s *state, r *ref, p place, st *ssa.Store) bool {
 // storeFact copies what is known of a bool or an error to the variable in which it is stored.
 func (f *flow) storeFact(s *state, p place, v ssa.Value) {
 	known, value, from := false, false, ""
-	test := isBool(v.Type())
-	if test || isError(v.Type()) {
+	test := code.IsBool(v.Type())
+	if test || code.IsError(v.Type()) {
 		if value, known = f.valueOf(s, v); !known {
 			from = s.root(f.factKey(v))
 		}

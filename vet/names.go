@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // site is a call in the source, or a receive operation.
@@ -224,7 +226,7 @@ func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
 		return ""
 	}
 	var e ast.Expr
-	if fn := callee(c); fn != nil && fn.Signature().Recv() != nil {
+	if fn := code.Callee(c); fn != nil && fn.Signature().Recv() != nil {
 		if i--; i < 0 {
 			if sel, ok := ast.Unparen(at.call.Fun).(*ast.SelectorExpr); ok {
 				e = sel.X

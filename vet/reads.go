@@ -7,6 +7,9 @@ import (
 	"go/token"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // readsFrom are functions and methods that read the bytes to which an argument leads, and which argument that is. The
@@ -27,7 +30,7 @@ var resets = map[string]bool{"bytes.Reset": true, "bufio.Reset": true}
 
 // readThrough handles a call that reads the bytes to which an argument leads, or replaces them.
 func (f *flow) readThrough(s *state, c *ssa.CallCommon, pos token.Pos) {
-	name, vars := qualified(callee(c)), operands(c)
+	name, vars := stdlib.Name(code.Callee(c)), code.Operands(c)
 	if resets[name] {
 		f.dropViews(s, ofViews(f.reach(s, vars[0])))
 		return

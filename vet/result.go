@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // outcome names the condition on a result of a call.
@@ -141,7 +144,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 				s.vals[at] = b
 			}
 		case resultLoan:
-			f.lend(s, c, v, at, operands(c)[res.Of], pos)
+			f.lend(s, c, v, at, code.Operands(c)[res.Of], pos)
 		case resultCleaned:
 			f.create(s, v, at.index, typ, pos, life{st: lent, pos: pos, by: whenTestEnds})
 		case resultHolder, resultHolding:
@@ -177,7 +180,7 @@ func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon)
 	if fn == nil || f.kinds.primitive(fn) == nil {
 		return false
 	}
-	vars := operands(c)
+	vars := code.Operands(c)
 	if fn.Name() == "Get" && len(vars) == 2 {
 		if isZero(vars[1]) {
 			return true
@@ -203,10 +206,10 @@ func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []bindin
 	if len(args) == 0 || len(args[0].views) == 0 || !carries(typ) {
 		return
 	}
-	switch name := qualified(fn); {
-	case parts[name] && isBytes(typ):
+	switch {
+	case stdlib.Part(fn) && isBytes(typ):
 		s.vals[at] = binding{views: args[0].views}
-	case holders[name]:
+	case stdlib.Holds(fn):
 		s.vals[at] = binding{views: inside(args[0].views)}
 	}
 }
@@ -217,7 +220,7 @@ func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []bin
 	if r.kind != handle {
 		return
 	}
-	for i, a := range operands(c) {
+	for i, a := range code.Operands(c) {
 		if f.kinds.kindOf(a.Type()) != handle || len(args[i].refs) != 1 || s.lives[args[i].refs[0]].st != given {
 			continue
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // step runs one instruction. It returns false when the path ends there.
@@ -16,7 +18,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		return f.call(s, &instr.Call, instr, instr.Pos())
 	case *ssa.Defer:
 		d := pending{call: instr}
-		for _, a := range operands(&instr.Call) {
+		for _, a := range code.Operands(&instr.Call) {
 			b := f.refsOf(s, a)
 			f.look(s, binding{refs: b.refs}, instr.Pos(), "used")
 			d.args = append(d.args, b)
@@ -88,6 +90,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		delete(s.vals, slot{instr, -1})
 		b := f.refsOf(s, instr.X)
 		switch call := printing(instr); {
+		case f.kinds.pointee(instr.X.Type()) == handle && onlyRaw(instr): // see rawBuffer
 		case call != nil:
 			f.look(s, binding{views: b.views}, call.Pos(), "read")
 		case b.empty():
@@ -167,7 +170,7 @@ func printing(v *ssa.MakeInterface) (call ssa.CallInstruction) {
 				if call, ok = u.(ssa.CallInstruction); !ok {
 					return nil
 				}
-				fn := callee(call.Common())
+				fn := code.Callee(call.Common())
 				if fn == nil || fn.Pkg() == nil || !borrowsArguments(fn) && fn.Pkg().Path() != "log/slog" {
 					return nil
 				}
@@ -269,7 +272,7 @@ func (f *flow) spawn(s *state, call *ssa.CallCommon, to custody) {
 		by = "the function that runs " + to.in
 	}
 	c := f.contractOf(call)
-	for i, a := range operands(call) {
+	for i, a := range code.Operands(call) {
 		b := f.reaching(s, a)
 		if b.empty() {
 			continue
@@ -416,7 +419,7 @@ func (f *flow) runDefers(s *state) bool {
 		s.defers = s.defers[:len(s.defers)-1]
 		f.deferring = d.call.Pos()
 		args := slices.Clone(d.args)
-		for i, a := range operands(&d.call.Call) {
+		for i, a := range code.Operands(&d.call.Call) {
 			switch a.(type) {
 			case *ssa.Alloc, *ssa.FieldAddr, *ssa.FreeVar, *ssa.Parameter:
 				if f.kinds.pointee(a.Type()) != untracked { // the content of its target counts now

@@ -3,6 +3,8 @@ package vet
 import (
 	"go/types"
 	"strconv"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // tarnPath is the package whose types are tracked.
@@ -158,11 +160,6 @@ func (t *tracked) onlyLeaf(typ types.Type) (path string, ok bool) {
 	return path, n == 1
 }
 
-// isError reports whether typ is the predeclared error type.
-func isError(typ types.Type) bool {
-	return types.Identical(typ, types.Universe.Lookup("error").Type())
-}
-
 // errorField is the one field of a struct that is an error.
 func errorField(typ types.Type) (at int8, ok bool) {
 	st, isStruct := typ.Underlying().(*types.Struct)
@@ -170,7 +167,7 @@ func errorField(typ types.Type) (at int8, ok bool) {
 		return 0, false
 	}
 	for i := range min(st.NumFields(), 100) {
-		if isError(st.Field(i).Type()) {
+		if code.IsError(st.Field(i).Type()) {
 			if ok {
 				return 0, false // there are several
 			}
@@ -188,7 +185,7 @@ func (t *tracked) tells(typ types.Type) bool {
 		case *types.Chan, *types.Signature, *types.Pointer, *types.Map:
 			return true
 		case *types.Interface:
-			return !isError(typ)
+			return !code.IsError(typ)
 		}
 		return false
 	}
@@ -203,11 +200,6 @@ func (t *tracked) tells(typ types.Type) bool {
 		return t.tells(u.Elem())
 	}
 	return false
-}
-
-func isBool(typ types.Type) bool {
-	b, ok := typ.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsBoolean != 0
 }
 
 // isBytes reports whether typ is a slice of bytes.

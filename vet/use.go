@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // look handles a use of references and views: those that have ended are reported.
@@ -132,7 +134,7 @@ func (f *flow) appendViews(s *state, c *ssa.CallCommon, at slot, dst binding) {
 // other belongs to an owner that may free it.
 func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src binding, pos token.Pos) {
 	f.look(s, binding{refs: src.refs}, pos, "appended")
-	own := isNil(c.Args[0]) || len(dst.refs) > 0
+	own := code.IsNil(c.Args[0]) || len(dst.refs) > 0
 	for _, r := range dst.refs {
 		if l := s.lives[r]; l.st != held && l.st != void {
 			own = false
@@ -268,7 +270,7 @@ func (f *flow) releasedAt(v ssa.Value, depth int) bool {
 				continue
 			}
 			con := f.contractOf(u.Common())
-			for i, a := range operands(u.Common()) {
+			for i, a := range code.Operands(u.Common()) {
 				if e := con.param(i).Effect; a == v && e != effectBorrow && e != effectNone && e != effectFill {
 					return true
 				}

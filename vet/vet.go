@@ -22,6 +22,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/pools"
 )
 
@@ -60,7 +61,8 @@ type checker struct {
 	imported  map[*types.Func]*contract
 	anon      map[*ssa.Function]*contract
 	panics    map[*ssa.Function]bool // literals that panic on purpose
-	filled    map[field]token.Pos    // fields in which references are stored, and the first position
+	implement map[*types.Func][]*types.Func
+	filled    map[field]token.Pos // fields in which references are stored, and the first position
 	seen      map[string]bool
 	notes     *directives
 	summary   *Summary
@@ -78,13 +80,13 @@ func run(pass *analysis.Pass) (any, error) {
 	c := &checker{
 		pass: pass, kinds: kinds, sites: index(pass.Files),
 		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{}, panics: map[*ssa.Function]bool{},
-		filled: map[field]token.Pos{}, seen: map[string]bool{}, summary: new(Summary),
+		implement: map[*types.Func][]*types.Func{}, filled: map[field]token.Pos{}, seen: map[string]bool{}, summary: new(Summary),
 	}
 	c.notes = readDirectives(pass)
 	if kinds != nil {
 		c.declarations()
 	}
-	fns := ordered(c.build())
+	fns := c.ordered(c.build())
 	if kinds != nil {
 		c.tarn(fns)
 	}
@@ -162,7 +164,7 @@ func (c *checker) build() []*ssa.Function {
 }
 
 // ordered sorts callees before their callers, as far as they do not call each other.
-func ordered(fns []*ssa.Function) []*ssa.Function {
+func (c *checker) ordered(fns []*ssa.Function) []*ssa.Function {
 	var out []*ssa.Function
 	inside := map[*ssa.Function]bool{}
 	for _, fn := range fns {
@@ -176,12 +178,12 @@ func ordered(fns []*ssa.Function) []*ssa.Function {
 		}
 		done[fn] = true
 		if outer := fn.Parent(); outer != nil {
-			callees(outer, visit, fn)
+			c.callees(outer, visit, fn)
 		}
 		for _, anon := range fn.AnonFuncs {
 			visit(anon)
 		}
-		callees(fn, visit, nil)
+		c.callees(fn, visit, nil)
 		out = append(out, fn)
 	}
 	for _, fn := range fns {
@@ -192,7 +194,7 @@ func ordered(fns []*ssa.Function) []*ssa.Function {
 
 // callees visits the functions that fn calls or passes to calls; with passed not nil, only those that it calls
 // and that take functions.
-func callees(fn *ssa.Function, visit func(*ssa.Function), passed *ssa.Function) {
+func (c *checker) callees(fn *ssa.Function, visit func(*ssa.Function), passed *ssa.Function) {
 	for _, b := range fn.Blocks {
 		for _, instr := range b.Instrs {
 			call, ok := instr.(ssa.CallInstruction)
@@ -204,6 +206,9 @@ func callees(fn *ssa.Function, visit func(*ssa.Function), passed *ssa.Function) 
 				for _, a := range call.Common().Args {
 					to, _ := a.(*ssa.Function)
 					used = append(used, to)
+				}
+				if c.kinds != nil {
+					used = append(used, c.reached(call.Common(), fn.Prog)...)
 				}
 			}
 			for _, to := range used {
@@ -298,12 +303,12 @@ func (c *checker) inTarn() bool {
 // aboutErrors reports whether a function has an error among its parameters, or returns one alone.
 func aboutErrors(sig *types.Signature) bool {
 	for v := range sig.Params().Variables() {
-		if isError(v.Type()) {
+		if code.IsError(v.Type()) {
 			return true
 		}
 	}
 	n := sig.Results().Len()
-	return n == 0 && sig.Params().Len() > 0 || takesFunc(sig) || n == 1 && isError(sig.Results().At(0).Type())
+	return n == 0 && sig.Params().Len() > 0 || takesFunc(sig) || n == 1 && code.IsError(sig.Results().At(0).Type())
 }
 
 func takesFunc(sig *types.Signature) bool {
@@ -356,7 +361,7 @@ func (c *checker) contractOf(call *ssa.CallCommon) *contract {
 			}
 		}
 	}
-	fn := callee(call)
+	fn := code.Callee(call)
 	if fn == nil {
 		return nil
 	}
@@ -368,7 +373,10 @@ func (c *checker) lookup(fn *types.Func) *contract {
 		return con
 	}
 	if fn.Pkg() == c.pass.Pkg {
-		return c.contracts[fn]
+		if con := c.contracts[fn]; con != nil {
+			return con
+		}
+		return c.implied(fn)
 	}
 	if con, ok := c.imported[fn]; ok {
 		return con

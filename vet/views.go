@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // A view is bytes of a ref; they end with it, and when a container changes.
@@ -190,14 +192,14 @@ func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 		f.synchronized(s)
 		clear(s.mapped)
 	}
-	fn := callee(c)
+	fn := code.Callee(c)
 	if fn != nil && f.kinds.primitive(fn) != nil {
 		return
 	}
 	library := fn != nil && borrowsArguments(fn)
 	f.rewritten(s, c)
 	var roots []ssa.Value
-	for _, a := range operands(c) {
+	for _, a := range code.Operands(c) {
 		if m, ok := a.(*ssa.MakeInterface); ok {
 			a = m.X
 		}
@@ -214,7 +216,7 @@ func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 
 // keptBy is the memory of the receiver or first argument, in which a function stores another.
 func (f *flow) keptBy(c *ssa.CallCommon) place {
-	if vars := operands(c); len(vars) > 0 {
+	if vars := code.Operands(c); len(vars) > 0 {
 		if p, ok := f.placeOf(vars[0]); ok {
 			return p
 		}
@@ -284,10 +286,10 @@ func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
 // rewritten stops tracking the views in variables whose address is an argument of a call: the call may
 // replace them.
 func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
-	fn := callee(c)
+	fn := code.Callee(c)
 	library := fn != nil && borrowsArguments(fn)
 	mc, literal := c.Value.(*ssa.MakeClosure)
-	for i, a := range operands(c) {
+	for i, a := range code.Operands(c) {
 		if f.kinds.pointee(a.Type()) != untracked {
 			continue
 		}

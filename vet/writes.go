@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // writes reports whether a call writes to argument i, bytes.
@@ -16,7 +18,7 @@ func (c *checker) writes(call *ssa.CallCommon, i int) bool {
 	if con := c.contractOf(call); con != nil && i < 64 && con.Writes&(1<<i) != 0 {
 		return true
 	}
-	fn := callee(call)
+	fn := code.Callee(call)
 	if fn == nil || fn.Pkg() == nil {
 		return false
 	}
@@ -47,7 +49,7 @@ func (c *checker) written(fn *ssa.Function, p *ssa.Parameter) bool {
 					return true
 				}
 			case *ssa.Call:
-				for i, a := range operands(&instr.Call) {
+				for i, a := range code.Operands(&instr.Call) {
 					if isBytes(a.Type()) && partOf(a, p) && c.writes(&instr.Call, i) {
 						return true
 					}

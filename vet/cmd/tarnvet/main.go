@@ -5,7 +5,7 @@
 //	tarnvet [flags] [packages]             by itself
 //	go vet -vettool=$(which tarnvet) ./... under go vet, which caches results
 //
-// On its own it exits with 0 when nothing is found, 1 when it could not run, and 3 when there are findings.
+// On its own it exits with 0 when nothing is found, 1 when it could not run, and 3 when there are findings, in every format.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ func underGoVet(args []string) bool {
 
 type options struct {
 	config  driver.Config
-	json    bool
+	format  string // "", "json" or "sarif"
 	fix     bool
 	explain bool
 	allowed bool
@@ -58,7 +59,8 @@ func run(args []string, out, complaints io.Writer) int {
 	flags.StringVar(&o.config.Dir, "C", "", "change to this `directory` first")
 	flags.StringVar(&o.config.Tags, "tags", "", "build `tags`, comma-separated")
 	flags.BoolVar(&o.config.Tests, "test", true, "analyse test files, too")
-	flags.BoolVar(&o.json, "json", false, "print findings as a JSON array")
+	flags.BoolFunc("json", "print findings as a JSON array", func(string) error { o.format = "json"; return nil })
+	flags.BoolFunc("sarif", "print findings as a SARIF 2.1.0 log, which code hosts show", func(string) error { o.format = "sarif"; return nil })
 	flags.BoolVar(&o.fix, "fix", false, "apply the fixes that are mechanical")
 	flags.BoolVar(&o.explain, "path", false, "print the decisions on the path to each mistake")
 	contracts := flags.String("config", "", "the `file` with the contracts of the project's own pools; the default is .tarnvet.yaml in the package's directory, or in one above it")
@@ -79,6 +81,11 @@ func run(args []string, out, complaints io.Writer) int {
 		o.config.Patterns = []string{"."}
 	}
 	began := time.Now()
+	var progress driver.Progress
+	o.config.Progress = &progress
+	if terminal(complaints) {
+		defer watch(&progress, complaints)()
+	}
 	units, err := driver.Load(o.config)
 	if err != nil {
 		fmt.Fprintln(complaints, "tarnvet:", err)
@@ -87,7 +94,7 @@ func run(args []string, out, complaints io.Writer) int {
 	if o.allowed {
 		return list(units, out)
 	}
-	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts())
+	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts(), &progress)
 	if err != nil {
 		fmt.Fprintln(complaints, "tarnvet:", err)
 		return 1
@@ -98,9 +105,12 @@ func run(args []string, out, complaints io.Writer) int {
 			return 1
 		}
 	}
-	if o.json {
+	switch o.format {
+	case "json":
 		err = printJSON(out, findings)
-	} else {
+	case "sarif":
+		err = printSARIF(out, findings, repository(o.config.Dir))
+	default:
 		o.print(out, findings)
 	}
 	switch {
@@ -112,6 +122,59 @@ func run(args []string, out, complaints io.Writer) int {
 		return 3
 	}
 	return 0
+}
+
+// terminal reports whether w is a terminal.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// quiet is how long a run prints nothing about its progress.
+const quiet = 5 * time.Second
+
+// watch prints how far a run is, until the returned function is called: the first run compiles what the packages import, which takes
+// minutes in a large module.
+func watch(p *driver.Progress, w io.Writer) (stop func()) {
+	began := time.Now()
+	tick := time.NewTicker(quiet)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				fmt.Fprintf(w, "tarnvet: %v: %s\n", time.Since(began).Round(time.Second), p)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// repository is the root of the repository in which dir is, or dir if there is none.
+func repository(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return dir
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+		if d == filepath.Dir(d) {
+			return dir
+		}
+	}
 }
 
 func (o *options) print(out io.Writer, findings []driver.Finding) {

@@ -91,10 +91,12 @@ func TestExitCodes(t *testing.T) {
 		args  []string
 		want  int
 	}{
-		"clean":      {map[string]string{"a.go": clean}, nil, 0},
-		"a finding":  {map[string]string{"a.go": leaky}, nil, 3},
-		"no program": {map[string]string{"a.go": "package program\n\nfunc f( {}\n"}, nil, 1},
-		"bad flag":   {map[string]string{"a.go": clean}, []string{"-nonsense"}, 1},
+		"clean":            {map[string]string{"a.go": clean}, nil, 0},
+		"a finding":        {map[string]string{"a.go": leaky}, nil, 3},
+		"no program":       {map[string]string{"a.go": "package program\n\nfunc f( {}\n"}, nil, 1},
+		"sarif":            {map[string]string{"a.go": leaky}, []string{"-sarif"}, 3},
+		"sarif of nothing": {map[string]string{"a.go": clean}, []string{"-sarif"}, 0},
+		"bad flag":         {map[string]string{"a.go": clean}, []string{"-nonsense"}, 1},
 		// The package itself has no error, but one that it imports cannot be loaded.
 		"broken import": {map[string]string{
 			"a.go":     strings.Replace(leaky, "import ", "import _ \"program/mid\"\nimport ", 1),
@@ -122,6 +124,45 @@ func TestJSON(t *testing.T) {
 	}
 	if len(reports) != 1 || reports[0].Kind != "leak" || !strings.Contains(reports[0].Position, "a.go:6:") || len(reports[0].Path) == 0 {
 		t.Errorf("%+v", reports)
+	}
+}
+
+// The columns of SARIF count characters, not bytes, and names of files begin at the root of the module.
+func TestSARIF(t *testing.T) {
+	text := strings.Replace(leaky, "\tb := p.Get(10)", "\t/* ü */ b := p.Get(10)", 1)
+	var out, complaints bytes.Buffer
+	if code := run([]string{"-C", module(t, map[string]string{"a b.go": text}), "-sarif"}, &out, &complaints); code != 3 {
+		t.Fatalf("exit %d\n%s", code, &complaints)
+	}
+	var log sarifLog
+	dec := json.NewDecoder(&out)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&log); err != nil {
+		t.Fatal(err)
+	}
+	if log.Version != "2.1.0" || len(log.Runs) != 1 || len(log.Runs[0].Results) != 1 {
+		t.Fatalf("%+v", log)
+	}
+	got := log.Runs[0].Results[0]
+	want := sarifPlace{sarifFile{"a%20b.go", "%SRCROOT%"}, sarifRegion{6, 17}}
+	if got.RuleID != "leak" || log.Runs[0].Tool.Driver.Rules[got.RuleIndex].ID != "leak" || len(got.Locations) != 1 || got.Locations[0].PhysicalLocation != want {
+		t.Errorf("%+v", got)
+	}
+	if len(got.RelatedLocations) == 0 || got.RelatedLocations[0].Message == nil {
+		t.Errorf("no related locations: %+v", got)
+	}
+}
+
+// Every kind of finding is a rule.
+func TestRules(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "vet.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules() {
+		if r.ID != "directive" && !bytes.Contains(page, []byte("**"+r.ID+"**")) {
+			t.Errorf("docs/vet.md does not describe %s", r.ID)
+		}
 	}
 }
 
@@ -158,7 +199,7 @@ func TestFixRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts())
+	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts(), nil)
 	if err != nil || len(findings) != 2 {
 		t.Fatal(findings, err)
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"go/types"
+	"go/version"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,6 +36,10 @@ type Config struct {
 	Patterns []string // as in go list; directories may be in modules without a common workspace
 	Tests    bool     // test files, too
 	Tags     string   // build tags, comma-separated
+	Progress *Progress
+	// FromSource checks the types of what the packages import from source, where the go command would compile it: that takes less time
+	// if nothing is compiled yet, and more memory.
+	FromSource bool
 }
 
 // group holds the packages of one module or workspace.
@@ -55,6 +61,7 @@ func Load(config Config) ([]*Unit, error) {
 	for i, c := range configs {
 		groups[i] = &group{Config: c, wanted: map[string]bool{}, sources: map[string]string{}, here: map[string]bool{}}
 	}
+	config.Progress.next("reading the list of packages", 0)
 	if err := each(groups, (*group).graph); err != nil {
 		return nil, err
 	}
@@ -70,6 +77,7 @@ func Load(config Config) ([]*Unit, error) {
 			first[g.sources[path]] = true
 		}
 	}
+	config.Progress.next("compiling what the packages import, and checking their types", 0)
 	if err := each(groups, (*group).load); err != nil {
 		return nil, err
 	}
@@ -81,7 +89,23 @@ func Load(config Config) ([]*Unit, error) {
 		list = append(list, units...)
 		problems = append(problems, err)
 	}
-	return list, errors.Join(problems...)
+	if err := errors.Join(problems...); err != nil {
+		return list, errors.Join(config.outdated(), err)
+	}
+	return list, nil
+}
+
+// outdated returns an error if the go command in use is newer than the one that built this program: export data and the language may
+// then be such that this program cannot read them, and the errors about that do not say why.
+func (c Config) outdated() error {
+	cmd := exec.Command("go", "env", "GOVERSION")
+	cmd.Dir = c.Dir
+	out, err := cmd.Output()
+	used := strings.TrimSpace(string(out))
+	if err != nil || version.Compare(version.Lang(used), version.Lang(runtime.Version())) <= 0 {
+		return nil
+	}
+	return fmt.Errorf("this program was built by %s, and the packages need %s: build it again with the go command that is used here", runtime.Version(), used)
 }
 
 // each runs do for the groups, as many concurrently as there are processors.
@@ -133,7 +157,11 @@ func (g *group) load() (err error) {
 			patterns = append(patterns, path)
 		}
 	}
-	g.loaded, err = packages.Load(g.config(packages.LoadSyntax|packages.NeedModule|packages.NeedForTest), patterns...)
+	mode := packages.LoadSyntax | packages.NeedModule | packages.NeedForTest
+	if g.FromSource {
+		mode |= packages.NeedDeps
+	}
+	g.loaded, err = packages.Load(g.config(mode), patterns...)
 	return err
 }
 

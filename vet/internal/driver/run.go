@@ -93,7 +93,8 @@ func (f *Facts) Pass(a *analysis.Analyzer, u *Unit, report func(analysis.Diagnos
 
 // Run analyses the packages, as many concurrently as there are processors, and returns the findings in those
 // to be reported, ordered by file and line.
-func Run(a *analysis.Analyzer, units []*Unit, facts *Facts) ([]Finding, error) {
+func Run(a *analysis.Analyzer, units []*Unit, facts *Facts, progress *Progress) ([]Finding, error) {
+	progress.next("analysing", len(units))
 	var (
 		mu       sync.Mutex
 		findings []Finding
@@ -114,6 +115,7 @@ func Run(a *analysis.Analyzer, units []*Unit, facts *Facts) ([]Finding, error) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			found, err := One(a, u, facts)
+			progress.step()
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil && firstErr == nil {

@@ -27,6 +27,7 @@ const (
 	Early  Kind = "early"  // the Free is moved before the last use
 	Forget Kind = "forget" // a call that takes ownership is removed
 	After  Kind = "after"  // a Free is added after a call that takes ownership
+	Copy   Kind = "copy"   // a Chain, Writer or Arena is copied out of a field or element, or with a receiver
 )
 
 // A Mutant is one mistake planted in one file.
@@ -183,6 +184,13 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 				list = append(list, m)
 			}
 		}
+		for _, c := range containers(u, file) {
+			if !skip(u.Fset.Position(c.at.Pos())) && !provoked(c.at) {
+				m := Mutant{Kind: Copy, Unit: u, File: i, Pos: u.Fset.Position(c.at.Pos()), What: text(c.what)}
+				m.text = []edit{{at(c.from), at(c.to), c.with(text(c.what))}}
+				list = append(list, m)
+			}
+		}
 		block := func(stmts []ast.Stmt) {
 			for k, stmt := range stmts {
 				before := len(list)
@@ -206,6 +214,86 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 		})
 	}
 	return list, noMistake
+}
+
+// A copying is a place where a container is used in place, and a change that copies it.
+type copying struct {
+	at, what ast.Node
+	from, to token.Pos
+	with     func(what string) string
+}
+
+// containers finds the places of a file where a Chain, Writer or Arena is used in a field or element, or through a pointer receiver.
+// Package tarn itself copies them on purpose.
+func containers(u *driver.Unit, file *ast.File) (list []copying) {
+	if u.PkgPath == "github.com/tarn-go/tarn" || u.ForTest == "github.com/tarn-go/tarn" {
+		return nil
+	}
+	inPlace := func(x ast.Expr) bool {
+		switch ast.Unparen(x).(type) {
+		case *ast.SelectorExpr, *ast.IndexExpr:
+			typ := u.TypesInfo.TypeOf(x)
+			return typ != nil && container(typ, 0)
+		}
+		return false
+	}
+	for _, d := range file.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil || fn.Recv == nil || len(fn.Recv.List) != 1 || len(fn.Recv.List[0].Names) != 1 || fn.Recv.List[0].Names[0].Name == "_" {
+			continue
+		}
+		star, ok := fn.Recv.List[0].Type.(*ast.StarExpr)
+		if ok && u.TypesInfo.TypeOf(star.X) != nil && container(u.TypesInfo.TypeOf(star.X), 0) {
+			list = append(list, copying{fn.Name, star.X, star.Pos(), star.End(), func(typ string) string { return typ }})
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ExprStmt:
+			call, ok := n.X.(*ast.CallExpr)
+			if !ok {
+				break
+			}
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && inPlace(sel.X) {
+				if _, isMethod := u.TypesInfo.Uses[sel.Sel].(*types.Func); isMethod {
+					list = append(list, copying{n, sel.X, n.Pos(), sel.X.End(), func(x string) string { return "copied := " + x + "; copied" }})
+				}
+			}
+		case *ast.AssignStmt:
+			if n.Tok != token.DEFINE || len(n.Rhs) != 1 {
+				break
+			}
+			if addr, ok := n.Rhs[0].(*ast.UnaryExpr); ok && addr.Op == token.AND && inPlace(addr.X) {
+				list = append(list, copying{n, addr.X, addr.Pos(), addr.End(), func(x string) string { return x }})
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// container reports whether a value of the type is or contains a Chain, Writer or Arena.
+func container(t types.Type, depth int) bool {
+	if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "github.com/tarn-go/tarn" {
+		switch named.Obj().Name() {
+		case "Chain", "Writer", "Arena":
+			return true
+		}
+	}
+	if depth > 6 {
+		return false
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		for f := range u.Fields() {
+			if container(f.Type(), depth+1) {
+				return true
+			}
+		}
+	case *types.Array:
+		return container(u.Elem(), depth+1)
+	}
+	return false
 }
 
 // kept reports whether an expression is a field or an element, or a pointer parameter.

@@ -39,7 +39,7 @@ var repository = sync.OnceValues(func() (r struct {
 	r.facts = driver.NewFacts()
 	r.units, err = driver.Load(driver.Config{Dir: "../../..", Patterns: []string{"github.com/tarn-go/tarn/..."}, Tests: true})
 	if err == nil {
-		r.found, err = driver.Run(vet.Analyzer, r.units, r.facts)
+		r.found, err = driver.Run(vet.Analyzer, r.units, r.facts, nil)
 	}
 	return r, err
 })
@@ -150,8 +150,8 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	}
 	type tally struct{ found, all int }
 	var mu sync.Mutex
-	counts := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
-	kept := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
+	counts := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}, Copy: {}}
+	kept := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}, Copy: {}}
 	invalid := 0
 	work := make(chan Mutant)
 	var wg sync.WaitGroup
@@ -190,7 +190,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	wg.Wait()
 	sum := func(of map[Kind]*tally) (t tally, text string) {
 		var parts []string
-		for _, k := range []Kind{Remove, Double, Early, Forget, After} {
+		for _, k := range []Kind{Remove, Double, Early, Forget, After, Copy} {
 			t.found += of[k].found
 			t.all += of[k].all
 			parts = append(parts, fmt.Sprintf("%s %d of %d", k, of[k].found, of[k].all))

@@ -8,7 +8,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // call runs a call. It returns false if that does not return.
@@ -18,7 +20,7 @@ func (f *flow) call(s *state, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) boo
 		return true
 	}
 	var args []Binding
-	for _, a := range operands(c) {
+	for _, a := range code.Operands(c) {
 		args = append(args, f.refs(s, a))
 	}
 	return f.apply(s, c, args, v, pos)
@@ -30,11 +32,11 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 		f.builtin(s, b.Name(), c, v, pos)
 		return true
 	}
-	fn := callee(c)
-	if neverReturns(fn) {
+	fn := code.Callee(c)
+	if stdlib.NeverReturns(fn) {
 		return false
 	}
-	vars := operands(c)
+	vars := code.Operands(c)
 	name := f.callText(c)
 	if list := f.Contracts.Lookup(fn); len(list) > 0 {
 		f.contract(s, list, vars, args, name, v, pos)
@@ -139,7 +141,7 @@ func (f *flow) view(s *state, b Binding, v *ssa.Call) {
 	}
 	res := v.Call.Signature().Results()
 	for i := range res.Len() {
-		if isError(res.At(i).Type()) || !leadsToBytes(res.At(i).Type()) && !tracked(res.At(i).Type()) {
+		if code.IsError(res.At(i).Type()) || !leadsToBytes(res.At(i).Type()) && !tracked(res.At(i).Type()) {
 			continue
 		}
 		at := slot{v, i}
@@ -148,6 +150,24 @@ func (f *flow) view(s *state, b Binding, v *ssa.Call) {
 		}
 		s.vals[at] = views
 	}
+}
+
+// holds binds the first result of a call to what leads to b, beside being a reference of its own.
+func (f *flow) holds(s *state, b Binding, v *ssa.Call) {
+	var result Binding
+	at := slot{v, 0}
+	if v.Call.Signature().Results().Len() == 1 {
+		at.index = -1
+		result = Binding{{Of: f.object(s, v, Path{})}}
+	}
+	for _, r := range b {
+		if r.Mode == Self {
+			r.epoch = s.objs[r.Of].epoch
+		}
+		r.Mode = Inside
+		result = result.join(Binding{r})
+	}
+	s.vals[at] = result
 }
 
 // retain records another reference of an object, or makes a view one of its own. It returns false if there is
@@ -334,7 +354,7 @@ func counts(v ssa.Value, depth int) bool {
 	case *ssa.UnOp:
 		return v.Op == token.NOT && counts(v.X, depth+1)
 	case *ssa.Call:
-		fn := callee(&v.Call)
+		fn := code.Callee(&v.Call)
 		if fn == nil || fn.Pkg() == nil {
 			return false
 		}
@@ -349,7 +369,7 @@ func counts(v ssa.Value, depth int) bool {
 func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Binding, sum *Summary) {
 	f.waited(s)
 	roots := map[ssa.Value]bool{}
-	dynamic := callee(c) == nil
+	dynamic := code.Callee(c) == nil
 	for _, a := range vars {
 		if mi, ok := a.(*ssa.MakeInterface); ok {
 			a = mi.X
@@ -371,7 +391,7 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 			}
 		}
 	}
-	locks := isLock(callee(c))
+	locks := isLock(code.Callee(c))
 	for o, st := range s.objs {
 		if st.kept.at.Root == nil || locks && st.remains() {
 			continue
@@ -395,16 +415,14 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 // isLock reports whether a function is one of package sync, which changes no memory but its receiver.
 func isLock(fn *types.Func) bool { return fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "sync" }
 
-// parts are functions that return a part of their first argument.
-var parts = map[string]bool{
-	"TrimSpace": true, "Trim": true, "TrimLeft": true, "TrimRight": true, "TrimPrefix": true, "TrimSuffix": true, "TrimFunc": true,
-	"Cut": true, "CutPrefix": true, "CutSuffix": true, "Split": true, "SplitN": true, "Fields": true,
-}
-
 // results binds the results of a call.
 func (f *flow) results(s *state, fn *types.Func, sum *Summary, vars []ssa.Value, args []Binding, v *ssa.Call) {
-	if fn != nil && fn.Pkg() != nil && (fn.Pkg().Path() == "bytes" || fn.Pkg().Path() == "strings") && parts[fn.Name()] && fn.Signature().Recv() == nil {
+	switch {
+	case stdlib.Part(fn):
 		f.view(s, args[0].with(View), v)
+		return
+	case stdlib.Holds(fn):
+		f.holds(s, args[0], v)
 		return
 	}
 	if sum == nil {
@@ -435,7 +453,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 	switch name {
 	case "append":
 		dst := arg(0)
-		if isNil(c.Args[0]) {
+		if code.IsNil(c.Args[0]) {
 			dst = nil
 		}
 		var src Binding
@@ -481,24 +499,6 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 func ofBasic(t types.Type) bool {
 	s, ok := t.Underlying().(*types.Slice)
 	return ok && basicElem(s)
-}
-
-// neverReturns reports whether a function of the standard library does not return.
-func neverReturns(fn *types.Func) bool {
-	if fn == nil || fn.Pkg() == nil {
-		return false
-	}
-	switch path, name := fn.Pkg().Path(), fn.Name(); path {
-	case "testing":
-		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Skip") && name != "Skipped" || name == "FailNow"
-	case "os":
-		return name == "Exit"
-	case "runtime":
-		return name == "Goexit"
-	case "log":
-		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic")
-	}
-	return false
 }
 
 // computing are packages whose functions change no memory but that of their arguments, and wait for nothing.

@@ -6,6 +6,8 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // A Term is one side of a condition: a value, the length or capacity of one, or a constant.
@@ -84,10 +86,10 @@ func fixed(v ssa.Value) (value, ok bool) {
 			return false, false
 		}
 		x, y := v.X, v.Y
-		if isNil(x) {
+		if code.IsNil(x) {
 			x, y = y, x
 		}
-		if !isNil(y) {
+		if !code.IsNil(y) {
 			return false, false
 		}
 		switch x := x.(type) {
@@ -98,19 +100,10 @@ func fixed(v ssa.Value) (value, ok bool) {
 				return v.Op == token.EQL, true
 			}
 		case *ssa.UnOp: // a package's error variable
-			if g, ok := x.X.(*ssa.Global); ok && isError(g.Type().(*types.Pointer).Elem()) {
+			if g, ok := x.X.(*ssa.Global); ok && code.IsError(g.Type().(*types.Pointer).Elem()) {
 				return v.Op == token.NEQ, true
 			}
 		}
 	}
 	return false, false
-}
-
-func isNil(v ssa.Value) bool {
-	c, ok := v.(*ssa.Const)
-	return ok && c.IsNil()
-}
-
-func isError(t types.Type) bool {
-	return types.Identical(t, types.Universe.Lookup("error").Type())
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 )
 
@@ -87,7 +88,7 @@ func (f *flow) number(v ssa.Value) int {
 
 // run follows all paths.
 func (f *flow) run() {
-	f.liveness()
+	f.live = code.Live(f.fn)
 	seen := make([]map[string]bool, len(f.fn.Blocks))
 	type visit struct {
 		b *ssa.BasicBlock
@@ -114,57 +115,6 @@ func (f *flow) run() {
 		at[key] = true
 		f.visits++
 		f.block(v.b, v.s, func(b *ssa.BasicBlock, s *state) { work = append(work, visit{b, s}) })
-	}
-}
-
-// liveness computes the values that each block, or one after it, uses.
-func (f *flow) liveness() {
-	blocks := f.fn.Blocks
-	f.live = make([]map[ssa.Value]bool, len(blocks))
-	for i := range f.live {
-		f.live[i] = map[ssa.Value]bool{}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, b := range slices.Backward(blocks) {
-			in := f.live[b.Index]
-			before := len(in)
-			defined := map[ssa.Value]bool{}
-			for _, instr := range b.Instrs {
-				if v, ok := instr.(ssa.Value); ok {
-					defined[v] = true
-				}
-			}
-			for _, succ := range b.Succs {
-				for v := range f.live[succ.Index] {
-					if !defined[v] {
-						in[v] = true
-					}
-				}
-				at := slices.Index(succ.Preds, b)
-				for _, instr := range succ.Instrs {
-					phi, ok := instr.(*ssa.Phi)
-					if !ok {
-						break
-					}
-					if v := phi.Edges[at]; !defined[v] {
-						in[v] = true
-					}
-				}
-			}
-			var ops [16]*ssa.Value
-			for _, instr := range b.Instrs {
-				if _, ok := instr.(*ssa.Phi); ok {
-					continue
-				}
-				for _, op := range instr.Operands(ops[:0]) {
-					if *op != nil && !defined[*op] {
-						in[*op] = true
-					}
-				}
-			}
-			changed = changed || len(in) > before
-		}
 	}
 }
 
@@ -403,7 +353,7 @@ func nonNil(v ssa.Value) bool {
 		return true
 	case *ssa.UnOp:
 		g, ok := v.X.(*ssa.Global)
-		return ok && v.Op == token.MUL && isError(g.Type().(*types.Pointer).Elem())
+		return ok && v.Op == token.MUL && code.IsError(g.Type().(*types.Pointer).Elem())
 	}
 	return false
 }
@@ -423,7 +373,7 @@ func (f *flow) object(s *state, v ssa.Value, path Path) *Object {
 func tracked(t types.Type) bool {
 	switch u := t.Underlying().(type) {
 	case *types.Pointer, *types.Slice, *types.Interface, *types.Struct:
-		return !isError(t)
+		return !code.IsError(t)
 	case *types.Basic:
 		return u.Kind() == types.UnsafePointer
 	}
@@ -512,7 +462,7 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 	}
 	for i, b := range e.results {
 		for _, r := range b {
-			if st, ended := s.ended(r); ended && !isError(ret.Results[i].Type()) {
+			if st, ended := s.ended(r); ended && !code.IsError(ret.Results[i].Type()) {
 				f.returned(s, r, st, ret.Pos())
 				f.forget(s, r.Of)
 			}

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // A Finding is one mistake. Kind is "use", "double" or "escape".
@@ -172,7 +174,7 @@ func (f *flow) nameOf(p Place) string {
 
 // callText is a call's function as messages name it: pool.Put, b.Free.
 func (f *flow) callText(c *ssa.CallCommon) string {
-	fn := callee(c)
+	fn := code.Callee(c)
 	if fn == nil {
 		if _, ok := c.Value.(*ssa.MakeClosure); ok {
 			return "the function literal"

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
 // step runs one instruction. It returns false when the path ends there.
@@ -16,7 +18,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		return f.call(s, &instr.Call, instr, instr.Pos())
 	case *ssa.Defer:
 		d := pending{call: instr}
-		for _, a := range operands(&instr.Call) {
+		for _, a := range code.Operands(&instr.Call) {
 			d.args = append(d.args, f.refs(s, a))
 		}
 		s.defers = append(slices.Clip(s.defers), d)
@@ -268,6 +270,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		return
 	}
 	f.overwritten(s, p)
+	f.refilled(s, p)
 	if len(b) > 0 || tracked(st.Val.Type()) || leadsToBytes(st.Val.Type()) {
 		s.mem[p] = b
 	}
@@ -278,9 +281,13 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	s.loads[p] = st.Val
 }
 
-func isBool(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsBoolean != 0
+// refilled forgets what the struct at a place leads to, of which a field was written: a response whose body was replaced leads to
+// the new one.
+func (f *flow) refilled(s *state, p Place) {
+	at := slot{p.Root, -1}
+	if b, ok := s.vals[at]; ok && p.Path != (Path{}) && slices.ContainsFunc(b, func(r Ref) bool { return r.Mode == Inside }) {
+		s.vals[at] = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool { return r.Mode == Inside })
+	}
 }
 
 // overwritten forgets what was in a place, and views that were taken from it: they are not the object's any more.
@@ -369,7 +376,7 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 
 // spawn handles a go statement.
 func (f *flow) spawn(s *state, c *ssa.CallCommon, pos token.Pos) {
-	for _, a := range operands(c) {
+	for _, a := range code.Operands(c) {
 		b := f.reach(s, a)
 		f.look(s, b, pos, "used")
 		f.keep(s, b, custody{pos: pos, how: "used by a goroutine that is started", wait: true})
@@ -389,34 +396,6 @@ func (f *flow) runDefers(s *state) bool {
 		}
 	}
 	return true
-}
-
-// operands are the arguments of a call: an interface method's receiver, and the variables that a literal captured,
-// included.
-func operands(c *ssa.CallCommon) []ssa.Value {
-	if c.IsInvoke() {
-		return append([]ssa.Value{c.Value}, c.Args...)
-	}
-	if mc, ok := c.Value.(*ssa.MakeClosure); ok {
-		return append(slices.Clip(c.Args), mc.Bindings...)
-	}
-	return c.Args
-}
-
-// callee is the function or method that a call names; nil for a function value.
-func callee(c *ssa.CallCommon) *types.Func {
-	if c.IsInvoke() {
-		return c.Method.Origin()
-	}
-	fn := c.StaticCallee()
-	if fn == nil {
-		return nil
-	}
-	if o := fn.Origin(); o != nil {
-		fn = o
-	}
-	obj, _ := fn.Object().(*types.Func)
-	return obj
 }
 
 // positionOf is where an instruction is, or if it has no position, its operand.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 )
 
@@ -135,7 +136,7 @@ func returnsBytes(fn *ssa.Function) bool {
 }
 
 func (c *Checker) ends(call *ssa.CallCommon) bool {
-	fn := callee(call)
+	fn := code.Callee(call)
 	for _, e := range c.Contracts.Lookup(fn) {
 		if e.Effect == contracts.Release || e.Effect == contracts.Invalidate {
 			return true
@@ -155,7 +156,7 @@ func (c *Checker) summaryOf(call *ssa.CallCommon) *Summary {
 			return sum
 		}
 	}
-	fn := callee(call)
+	fn := code.Callee(call)
 	if fn == nil {
 		return nil
 	}
@@ -242,7 +243,7 @@ func (f *flow) everyExit(holds func(exit) bool) (some, all bool) {
 // too large, still referenced elsewhere, or nil: the paths on which it does not depend on nothing but its arguments.
 func (f *flow) excused(o *Object, v ssa.Value) bool {
 	for r := range f.fn.Signature.Results().Variables() {
-		if isError(r.Type()) || tracked(r.Type()) || isBool(r.Type()) {
+		if code.IsError(r.Type()) || tracked(r.Type()) || code.IsBool(r.Type()) {
 			return false
 		}
 	}
@@ -277,7 +278,7 @@ func (f *flow) passedOn(v ssa.Value) bool {
 	return false
 }
 
-// about reports whether a condition depends on one argument, and on constants, package variables and pointers to
+// about reports whether a condition depends on one argument, and on constants, package variables, channels and pointers to
 // structs among the others.
 func about(cond, v ssa.Value, depth int) bool {
 	if depth > 10 {
@@ -285,7 +286,7 @@ func about(cond, v ssa.Value, depth int) bool {
 	}
 	next := func(w ssa.Value) bool { return about(w, v, depth+1) }
 	switch c := cond.(type) {
-	case *ssa.Const, *ssa.Global:
+	case *ssa.Const, *ssa.Global, *ssa.Select: // a select without room decides that the pool is full
 		return true
 	case *ssa.Parameter, *ssa.FreeVar:
 		if cond == v {

@@ -1,9 +1,11 @@
 package std
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -289,4 +291,24 @@ func takenOutAgain(c *conn, old *bytes.Buffer, use bool) {
 		last = c.buf
 	}
 	bufferPool.Put(last)
+}
+
+func readsAll(r io.Reader) ([]byte, error) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	buf.ReadFrom(r)
+	return io.ReadAll(io.LimitReader(buf, 10))
+}
+
+func responseWithItsOwnBody(data []byte) (*http.Response, error) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	buf.Write(data)
+	resp, err := http.ReadResponse(bufio.NewReader(buf), nil)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, err
 }

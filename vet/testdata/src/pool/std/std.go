@@ -2,9 +2,11 @@
 package std
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 )
@@ -217,4 +219,53 @@ func kept(c *conn) {
 	buf := bufferPool.Get().(*bytes.Buffer)
 	c.buf = buf // want `escape: buf, or bytes of it, is stored in c.buf here, and outlives its release by Pool.Put`
 	bufferPool.Put(buf)
+}
+
+func readerOfBytes() io.Reader {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	buf.WriteString("x")
+	return bytes.NewReader(buf.Bytes()) // want `escape: the result leads to buf`
+}
+
+func readerOfBuffer() io.ReadCloser {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	return io.NopCloser(buf) // want `escape: the result leads to buf`
+}
+
+func lines() [][]byte {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	return bytes.Split(buf.Bytes(), []byte("\n")) // want `escape: the result leads to buf`
+}
+
+func wraps(b []byte) {
+	wrapped := bytes.NewBuffer(b)
+	bufferPool.Put(wrapped)
+	wrapped.Reset() // want `use after release: wrapped was given back by Pool.Put`
+}
+
+func response(data []byte) (*http.Response, error) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(buf)
+	buf.Write(data)
+	return http.ReadResponse(bufio.NewReader(buf), nil) // want `escape: the result leads to buf`
+}
+
+var full = make(chan struct{}, 4)
+
+// putIfRoom discards buffers if there are enough.
+func putIfRoom(buf *bytes.Buffer) {
+	select {
+	case full <- struct{}{}:
+		bufferPool.Put(buf)
+	default:
+	}
+}
+
+func throughPutIfRoom() []byte {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	defer putIfRoom(buf)
+	return buf.Bytes() // want `escape: bytes of buf are returned`
 }

@@ -1,0 +1,95 @@
+package vet
+
+import (
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/code"
+)
+
+// This file handles raw messages: SendMsg of a gRPC stream takes what the Buffer or Chain to which its argument points has, and
+// RecvMsg stores a message in it. Their parameters are of type any, so that no contract can say so.
+
+// rawMessage is the pointer in the argument of SendMsg or RecvMsg, or nil.
+func rawMessage(c *ssa.CallCommon) (ptr ssa.Value, name string) {
+	fn := code.Callee(c)
+	if fn == nil || fn.Name() != "SendMsg" && fn.Name() != "RecvMsg" {
+		return nil, ""
+	}
+	sig := fn.Signature()
+	if sig.Recv() == nil || sig.Params().Len() != 1 || sig.Results().Len() != 1 || !code.IsError(sig.Results().At(0).Type()) {
+		return nil, ""
+	}
+	if it, ok := sig.Params().At(0).Type().Underlying().(*types.Interface); !ok || it.NumMethods() > 0 {
+		return nil, ""
+	}
+	msg, ok := c.Args[len(c.Args)-1].(*ssa.MakeInterface)
+	if !ok {
+		return nil, ""
+	}
+	return msg.X, fn.Name()
+}
+
+// onlyRaw reports whether an interface value is only the argument of SendMsg or RecvMsg.
+func onlyRaw(msg *ssa.MakeInterface) bool {
+	for _, u := range *msg.Referrers() {
+		call, ok := u.(*ssa.Call)
+		if !ok {
+			return false
+		}
+		if ptr, _ := rawMessage(&call.Call); ptr != msg.X || call.Call.Value == ssa.Value(msg) {
+			return false
+		}
+	}
+	return true
+}
+
+// rawContract is the contract of SendMsg or RecvMsg for a pointer to a Chain.
+func (f *flow) rawContract(c *ssa.CallCommon) *contract {
+	ptr, name := rawMessage(c)
+	if ptr == nil || f.kinds.pointee(ptr.Type()) != container {
+		return nil
+	}
+	if name == "SendMsg" {
+		return &contract{Params: []param{{}, {Effect: effectDrop}}}
+	}
+	return &contract{Params: []param{{}, {Effect: effectFill}}}
+}
+
+// rawBuffer handles SendMsg or RecvMsg of a pointer to a Buffer.
+func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
+	ptr, name := rawMessage(c)
+	if ptr == nil || f.kinds.pointee(ptr.Type()) != handle {
+		return
+	}
+	at, ok := f.placeOf(ptr)
+	if !ok || !at.local() || s.escaped[at.root] {
+		if ok {
+			f.giveAway(s, s.places[at])
+		}
+		f.escapePointer(s, ptr)
+		return
+	}
+	b := s.places[at]
+	r := f.refAt(refKey{at.root, -8, at.path + name}, handle, pos)
+	r.site, r.field = at.root, f.nameOf(at)
+	if name == "SendMsg" {
+		f.look(s, binding{refs: b.refs}, pos, "used")
+		f.give(s, b, pos, name)
+		s.lives[r] = life{st: void}
+		s.places[at] = binding{refs: []*ref{r}}
+		return
+	}
+	f.giveAway(s, b)
+	key, ok := f.outcome(v, ifNil, 0)
+	if !ok {
+		f.escapePointer(s, ptr)
+		return
+	}
+	delete(s.facts, key)
+	delete(s.alias, key)
+	s.lives[r] = life{st: held, pos: pos, key: key, alt: void}
+	s.places[at] = binding{refs: []*ref{r}}
+}
