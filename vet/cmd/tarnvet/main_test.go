@@ -144,7 +144,7 @@ func TestSARIF(t *testing.T) {
 		t.Fatalf("%+v", log)
 	}
 	got := log.Runs[0].Results[0]
-	want := sarifPlace{sarifFile{"a%20b.go", "%SRCROOT%"}, sarifRegion{6, 17}}
+	want := sarifPlace{sarifFile{"a%20b.go", "%SRCROOT%"}, sarifRegion{6, 20}}
 	if got.RuleID != "leak" || log.Runs[0].Tool.Driver.Rules[got.RuleIndex].ID != "leak" || len(got.Locations) != 1 || got.Locations[0].PhysicalLocation != want {
 		t.Errorf("%+v", got)
 	}
