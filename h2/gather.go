@@ -39,3 +39,13 @@ func (c *Conn) letOthersQueue() {
 		}
 	}
 }
+
+// letWokenRun is called between two frames. When many were read together, it lets the goroutines run that their callbacks have woken:
+// a client's callers send their next requests and a server's handlers their responses, and the other end works on these, while the
+// rest is delivered. docs/design/h2.md has what it is worth. When no further frame has come, Run pauses next, and sends what is queued.
+// The goroutines that a BatchHandler wakes come later.
+func (c *Conn) letWokenRun() {
+	if c.in.frames%yieldAfter == yieldAfter-1 && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
+		runtime.Gosched()
+	}
+}

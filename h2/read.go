@@ -83,6 +83,7 @@ func (c *Conn) loop() error {
 				return err
 			}
 		}
+		c.letWokenRun()
 		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {
