@@ -40,7 +40,7 @@ type Conn struct {
 	prefaceRead bool  // the caller has read the client's preface
 	handling    bool  // Run handles frames that it has read, and flushes when it has; under mu
 	warned      bool  // that the peer has sent GOAWAY with an error code; Run's own
-	quiet       uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
+	idleBackoff uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
 	mu       sync.Mutex
 	streams  map[uint32]*Stream // open, by number; nil: none since the connection was idle

@@ -205,15 +205,15 @@ const (
 
 // next returns what keepalive does now, and after how long it looks again.
 func (s *silence) next(now instant, k *Keepalive, streams int) (keepaliveStep, time.Duration) {
-	quiet := s.untilAsked(now, k.Time)
+	due := s.untilAsked(now, k.Time)
 	switch {
 	case s.awaits():
 		if rest := k.Timeout - now.since(s.asked); rest > 0 {
 			return keepWaiting, rest
 		}
 		return breakSilent, 0
-	case quiet > 0:
-		return keepWaiting, quiet
+	case due > 0:
+		return keepWaiting, due
 	case streams == 0 && k.WithoutStream == Deny:
 		return keepWaiting, k.Time
 	}

@@ -115,15 +115,15 @@ func (c *Conn) waitIdle() {
 // connection for good. c.mu is held.
 func (c *Conn) watch() {
 	if c.mayIdle && c.peer.greeted {
-		c.lookAgain(time.Now().Add(c.cfg.idleAfter << c.quiet))
+		c.lookAgain(time.Now().Add(c.cfg.idleAfter << c.idleBackoff))
 	}
 }
 
-// endQuiet is called when the last stream has ended: soon the connection may be idle.
+// endIdleBackoff is called when the last stream has ended: soon the connection may be idle.
 // c.mu is held.
-func (c *Conn) endQuiet() {
-	if c.quiet > 0 {
-		c.quiet = 0
+func (c *Conn) endIdleBackoff() {
+	if c.idleBackoff > 0 {
+		c.idleBackoff = 0
 		c.watch()
 	}
 }
@@ -147,9 +147,9 @@ func (c *Conn) onDeadline() error {
 		return errIdle
 	}
 	if in.active || c.held == 0 && !early {
-		c.quiet = 0
+		c.idleBackoff = 0
 	} else {
-		c.quiet = min(c.quiet+1, maxQuiet)
+		c.idleBackoff = min(c.idleBackoff+1, maxIdleBackoff)
 	}
 	in.active = false
 	c.watch()

@@ -37,7 +37,7 @@ func (c *Conn) isIdle() bool {
 func (c *Conn) idleness() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.quiet, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
+	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.idleBackoff, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
 }
 
 // awaitIdle returns when all of cs are idle.
@@ -135,7 +135,7 @@ func TestQuietStreams(t *testing.T) {
 		eventually(t, "the count of quiet checks", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return is(c.quiet)
+			return is(c.idleBackoff)
 		}, c.idleness)
 	}
 	p.do(t, nil)
@@ -145,7 +145,7 @@ func TestQuietStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []*Conn{p.c, p.s} {
-		waitQuiet(c, func(n uint8) bool { return n == maxQuiet })
+		waitQuiet(c, func(n uint8) bool { return n == maxIdleBackoff })
 	}
 	if err := s.Write(context.Background(), &Out{Ending: End}); err != nil {
 		t.Fatal(err)

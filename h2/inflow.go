@@ -133,7 +133,7 @@ func (f *inflow) growConn(u *windowUpdate, n int, now instant) int {
 		return 0 // not known, or near: more would not help
 	}
 	most := min(twice(f.boundByRate(f.cfg.MaxWindow)), f.cfg.Unread)
-	if f.size >= most || !f.pace.limits(f.size, n, f.rtt, now) || !f.certain(u, now) {
+	if f.size >= most || !f.pace.fill(f.size, n, f.rtt, now) || !f.confirm(u, now) {
 		return 0
 	}
 	return f.widen(min(f.size, most-f.size, f.allowance()))
@@ -146,7 +146,7 @@ func (f *inflow) grow(u *windowUpdate, s *streamInflow, streams int, now instant
 	if next <= f.window || f.near() && next < twice(f.window) && next < f.cfg.MaxWindow {
 		return // a little more does not help a near peer
 	}
-	if !s.pace.limits(f.window, s.returnable, f.rtt, now) || f.unacked > 0 || !f.certain(u, now) {
+	if !s.pace.fill(f.window, s.returnable, f.rtt, now) || f.unacked > 0 || !f.confirm(u, now) {
 		return
 	}
 	u.wider = next - f.window
@@ -157,9 +157,9 @@ func (f *inflow) grow(u *windowUpdate, s *streamInflow, streams int, now instant
 	}
 }
 
-// certain reports whether the round trip may be relied on. Otherwise the window is announced as it is, for another acknowledgement, unless
+// confirm reports whether the round trip may be relied on. Otherwise it has it confirmed: the window is announced as it is, for another acknowledgement, unless
 // one is under way.
-func (f *inflow) certain(u *windowUpdate, now instant) bool {
+func (f *inflow) confirm(u *windowUpdate, now instant) bool {
 	if f.timed > 1 || f.rtt >= certainRTT {
 		return true
 	}
@@ -252,10 +252,10 @@ type pace struct {
 	filled int     // bytes of the window since then
 }
 
-// limits adds n bytes of a window that the peer has filled by now, and reports whether the peer would fill all of it in less than two round
+// fill adds n bytes of a window that the peer has filled by now, and reports whether the peer would fill all of it in less than two round
 // trips at the rate at which it has filled half of it: then it waits for WINDOW_UPDATEs. Until half of the window is timed it reports false.
 // With less, what a pause of this process or of the network lets through at once would count as the network's rate.
-func (p *pace) limits(window, n int, rtt time.Duration, now instant) bool {
+func (p *pace) fill(window, n int, rtt time.Duration, now instant) bool {
 	p.filled += n
 	if p.since != 0 && p.filled < window/2 {
 		return false

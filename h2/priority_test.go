@@ -178,7 +178,7 @@ func TestEarlyPriorityKeepsBusy(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.quiet >= 2
+		return s.idleBackoff >= 2
 	}, s.idleness)
 	r.headers(1, End, append(slices.Clone(rawRequest), "priority", "u=4")...)
 	if p := <-got; p != (Priority{Urgency: 0}) {

@@ -201,7 +201,7 @@ func (c *Conn) retire(s *Stream) {
 		c.recycle(s)
 	}
 	if c.held == 0 {
-		c.endQuiet()
+		c.endIdleBackoff()
 		if c.lifetime.is(announced) {
 			c.askGoAwaySoon()
 		}

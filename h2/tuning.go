@@ -165,8 +165,8 @@ const (
 	// before it is idle. A time shorter than that between a client's calls would make
 	// each call pay for what was dropped.
 	idleAfter = 500 * time.Millisecond
-	// maxQuiet bounds Conn.quiet: the time between deadlines is a minute then.
-	maxQuiet = 7
+	// maxIdleBackoff bounds Conn.idleBackoff: the time between deadlines is a minute then.
+	maxIdleBackoff = 7
 	// abortTimeout is how long a connection that is aborted may take to send its
 	// GOAWAY.
 	abortTimeout = 250 * time.Millisecond

@@ -126,7 +126,7 @@ func TestPace(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		waits []time.Duration // before each quarter of the window that arrives
-		want  []bool          // what limits reports then
+		want  []bool          // what fill reports then
 	}{
 		{"all at once", []time.Duration{0, 0, 0, 0, 0}, []bool{false, false, true, false, true}},
 		{"a window in a round trip", []time.Duration{0, rtt / 4, rtt / 4, rtt / 4, rtt / 4}, []bool{false, false, true, false, true}},
@@ -139,7 +139,7 @@ func TestPace(t *testing.T) {
 		now := instant(1)
 		for i, wait := range x.waits {
 			now += instant(wait)
-			if got := p.limits(window, part, rtt, now); got != x.want[i] {
+			if got := p.fill(window, part, rtt, now); got != x.want[i] {
 				t.Errorf("%s: quarter %d: %v", x.name, i, got)
 			}
 		}
