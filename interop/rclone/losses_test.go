@@ -1,15 +1,16 @@
 package rclone
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
@@ -39,7 +40,7 @@ func TestSuitesWithLosses(t *testing.T) {
 				cmd.Dir = filepath.Join(shop(t).rclone, filepath.FromSlash(suite.pkg))
 				cmd.Env = append(srv.env(tarnsmb), suite.env...)
 				out, err := cmd.CombinedOutput()
-				passed := len(regexp.MustCompile(`(?m)^\s*--- PASS`).FindAll(out, -1))
+				passed := count("PASS", out)
 				t.Logf("%d tests passed, %d connections were reset", passed, l.resets.Load())
 				if err != nil || passed < suite.passes || l.resets.Load() < 5 {
 					t.Errorf("%v\n%s", err, tail(out))
@@ -116,4 +117,48 @@ func (r *resetter) relay(client *net.TCPConn, addr string) {
 		})
 	}
 	both.Wait()
+}
+
+// TestSuiteWithRestarts runs a suite while the server is ended and started again every few seconds.
+func TestSuiteWithRestarts(t *testing.T) {
+	if os.Getenv("TARN_LONG") != "1" {
+		t.Skip("only with TARN_LONG=1")
+	}
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			s := rigtest.Start(t, rig.Config{Mode: mode})
+			srv := configure(t, s, s.Addr)
+			bin := shop(t).build(t, tarnsmb, rclone+"/fs/sync", "test", "-c")
+			cmd := exec.Command(bin, "-remote", srv.share, "-test.v", "-test.timeout=15m")
+			cmd.Dir, cmd.Env = filepath.Join(shop(t).rclone, "fs", "sync"), srv.env(tarnsmb)
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			tick := time.NewTicker(3 * time.Second)
+			defer tick.Stop()
+			var err error
+			restarts := 0
+			for running := true; running; {
+				select {
+				case <-tick.C:
+					s.Kill()
+					if err := s.Start(); err != nil {
+						t.Error(err)
+					}
+					restarts++
+				case err = <-ended:
+					running = false
+				}
+			}
+			passed := count("PASS", out.Bytes())
+			t.Logf("%d tests passed, the server was started again %d times", passed, restarts)
+			if err != nil || passed < 130 || restarts == 0 {
+				t.Errorf("%v\n%s", err, tail(out.Bytes()))
+			}
+		})
+	}
 }

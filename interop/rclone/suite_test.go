@@ -48,14 +48,19 @@ func TestSuites(t *testing.T) {
 				cmd.Dir = filepath.Join(shop(t).rclone, filepath.FromSlash(suite.pkg))
 				cmd.Env = append(srv.env(suite.variant), suite.env...)
 				out, err := cmd.CombinedOutput()
-				passed := len(regexp.MustCompile(`(?m)^\s*--- PASS`).FindAll(out, -1))
-				t.Logf("%d tests passed, %d left out", passed, len(regexp.MustCompile(`(?m)^\s*--- SKIP`).FindAll(out, -1)))
+				passed := count("PASS", out)
+				t.Logf("%d tests passed, %d left out", passed, count("SKIP", out))
 				if err != nil || passed < suite.passes {
 					t.Errorf("%v\n%s", err, tail(out))
 				}
 			})
 		}
 	}
+}
+
+// count is how many tests of a run had an outcome.
+func count(outcome string, out []byte) int {
+	return len(regexp.MustCompile(`(?m)^\s*--- `+outcome).FindAll(out, -1))
 }
 
 // uneventful matches the lines of a run that say nothing of a failure.
