@@ -2,7 +2,8 @@
 # Runs benchmarks beside peers and prints Markdown tables: medians, ranges and ratios.
 #
 #   ./run.sh                 core rpc neutral idle smb files: about a quarter of an hour on two cores
-#   ./run.sh core rpc        those named; also: burst connect web attack libraries rclone
+#   ./run.sh core rpc        those named; also: burst connect web attack contention libraries
+#                            rclone
 #   COUNT=3 ./run.sh         that many turns instead of 5
 #   KEEP=DIR ./run.sh        keeps the raw results there, for benchstat and ./table
 #
@@ -65,6 +66,7 @@ for suite; do
 		print web
 		;;
 	attack) go run ./attack -turns "$count" ;;
+	contention) go run ./contention ;;
 	libraries)
 		measure etcd ../interop/etcd . 400ms
 		measure bigtable ../interop/bigtable . 150ms
@@ -72,7 +74,7 @@ for suite; do
 		;;
 	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x ;;
 	*)
-		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web attack libraries rclone" >&2
+		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web attack contention libraries rclone" >&2
 		exit 2
 		;;
 	esac

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/h2"
 )
 
@@ -90,4 +91,45 @@ func Example() {
 	client.Shutdown("")
 	<-client.Done()
 	// Output: hello! <nil>
+}
+
+// A protocol's server makes all its connections with one Maker: the configuration is checked once, limits hold for all
+// together, and they are counted. Report gives the debug page what it shows of them.
+func ExampleMaker() {
+	servers, err := h2.Servers(h2.Config{MaxStreams: 100})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	clients, err := h2.Clients(h2.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, b := net.Pipe()
+	server, client := servers.Make(b, shout{}), clients.Make(a, caller{})
+	ended := make(chan error, 1)
+	server.Start(func(err error) { ended <- err }) // no goroutine waits
+	go client.Run()
+
+	reply := &answer{done: make(chan error, 1)}
+	stream, err := client.Open(context.Background(), reply, &h2.Out{Block: request, Data: tarn.Shared().Copy([]byte("hello")), Ending: h2.End})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-reply.done
+	stream.Release()
+
+	state := endpoint.State{Kind: "shouting server"}
+	h2.Report(servers, &state) // in the Endpoint method of an endpoint.Source
+	fmt.Println(state.Kind, state.Conns, servers.Stats().Refused)
+
+	client.Shutdown("")
+	<-client.Done()
+	<-ended
+	fmt.Println(servers.Stats().Conns)
+	// Output:
+	// shouting server 1 0
+	// 0
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tarn-go/tarn/internal/greeting"
 )
 
 // acceptor accepts connections, keeps those that use HTTP/2, and is the listener
@@ -115,18 +117,18 @@ func (a *acceptor) route(c *newcomer) {
 		return
 	}
 	a.limit(c.nc, headerTimeout(a.engine.srv))
-	conn, found, err := sniff(c.nc)
+	conn, found, err := greeting.Of(c.nc)
 	if err != nil {
 		a.drop(c)
 		return
 	}
 	c.nc.SetDeadline(time.Time{})
-	if found == http1 && a.http1 { // without HTTP/1.1 it is a bad preface
+	if found == greeting.HTTP1 && a.http1 { // without HTTP/1.1 it is a bad preface
 		a.other(c, conn)
 		return
 	}
 	p := prefaceComing
-	if found == http2Read {
+	if found == greeting.HTTP2Read {
 		p = prefaceRead
 	}
 	a.mine(c, conn, p)

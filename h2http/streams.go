@@ -38,20 +38,3 @@ func (s *Streams) Of(ctx context.Context, conn *h2.Conn, nc net.Conn, state *tls
 // Close ends the goroutines that wait for further streams, and those of handlers when these return. The owner
 // calls it when its connections have ended.
 func (s *Streams) Close() { s.engine.workers.Close() }
-
-// Greeting says which protocol the first bytes of a connection begin.
-type Greeting uint8
-
-const (
-	HTTP1     = Greeting(http1)     // anything but the preface of HTTP/2
-	HTTP2     = Greeting(http2)     // the preface of HTTP/2, still to be read
-	HTTP2Read = Greeting(http2Read) // the preface of HTTP/2, which has been read: see h2.Conn.PrefaceRead
-)
-
-// Sniff waits for the first bytes of an unencrypted connection and reports which protocol they begin.
-// The connection it returns is to be used in nc's place; it reads them again where they were read. nc's
-// deadlines bound the wait. On an error, which is nc's, nc is the caller's to close.
-func Sniff(nc net.Conn) (net.Conn, Greeting, error) {
-	conn, f, err := sniff(nc)
-	return conn, Greeting(f), err
-}

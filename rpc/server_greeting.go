@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/greeting"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -27,11 +27,11 @@ type incoming struct {
 func (s *Server) greet(nc *accepted) (*incoming, error) {
 	in := &incoming{Conn: nc.Conn}
 	if s.opts.plaintext() {
-		conn, greeting, err := sniff(nc.Conn, s.opts.connTimeout)
+		conn, found, err := sniff(nc.Conn, s.opts.connTimeout)
 		if err != nil {
 			return nil, err
 		}
-		in.Conn, in.http1, in.prefaceRead = conn, greeting == h2http.HTTP1, greeting == h2http.HTTP2Read
+		in.Conn, in.http1, in.prefaceRead = conn, found == greeting.HTTP1, found == greeting.HTTP2Read
 	}
 	in.deadline = time.Now().Add(s.opts.connTimeout)
 	if s.opts.creds == nil || in.http1 {
@@ -42,12 +42,12 @@ func (s *Server) greet(nc *accepted) (*incoming, error) {
 
 // sniff reports whether nc, which has no TLS, uses HTTP/2. The caller must use the connection that it returns
 // in place of nc.
-func sniff(nc net.Conn, timeout time.Duration) (net.Conn, h2http.Greeting, error) {
+func sniff(nc net.Conn, timeout time.Duration) (net.Conn, greeting.Greeting, error) {
 	// A connection without deadlines waits as long as its peer does.
 	_ = nc.SetReadDeadline(time.Now().Add(timeout))
-	conn, greeting, err := h2http.Sniff(nc)
+	conn, found, err := greeting.Of(nc)
 	_ = nc.SetReadDeadline(time.Time{})
-	return conn, greeting, err
+	return conn, found, err
 }
 
 // secure runs the credentials' handshake.

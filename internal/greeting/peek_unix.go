@@ -1,15 +1,15 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package h2http
+package greeting
 
 import (
 	"net"
 	"syscall"
 )
 
-// peekSocket waits for the socket's next bytes and copies them without taking them off
+// peek waits for the socket's next bytes and copies them without taking them off
 // the connection; false: that cannot be done or has failed.
-func peekSocket(nc net.Conn, p []byte) (n int, ok bool) {
+func peek(nc net.Conn, p []byte) (n int, ok bool) {
 	var raw syscall.RawConn
 	var err error
 	switch c := nc.(type) {
