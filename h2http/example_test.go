@@ -142,9 +142,9 @@ func ExampleStreams() {
 			log.Fatal(err)
 		}
 		response.Body.Close()
-		fmt.Printf("%d %q %s\n", response.StatusCode, response.Header.Get("Served-By"), text)
+		fmt.Printf("%d %q %q\n", response.StatusCode, response.Header.Get("Served-By"), text)
 	}
 	// Output:
-	// 204 "own"
-	// 200 "" the page /page
+	// 204 "own" ""
+	// 200 "" "the page /page"
 }
