@@ -212,7 +212,9 @@ func (w *waits) perCall(calls int) map[string]float64 {
 }
 
 // echo answers with the request's payload.
-type echo struct{ pb.UnimplementedTestServiceServer }
+type echo struct {
+	pb.UnimplementedTestServiceServer
+}
 
 func (echo) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return &pb.SimpleResponse{Payload: in.Payload}, nil
