@@ -147,7 +147,7 @@ func (h *openFile) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
 	}
-	r, err := view{tree: t, kind: opReopen}.create(ctx, &req)
+	r, _, err := view{tree: t, kind: opReopen}.create(ctx, &req, nil)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(&lostError{ErrHandleLost, err})
@@ -174,7 +174,7 @@ func (h *openFile) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 func (h *openFile) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	req := listRequest(h.remote)
-	r, err := view{tree: t, kind: opReopen, at: h.at}.create(ctx, req)
+	r, _, err := view{tree: t, kind: opReopen, at: h.at}.create(ctx, req, nil)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))

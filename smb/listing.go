@@ -419,39 +419,23 @@ func (s *Share) openListing(ctx context.Context, name string) (l *listing, err e
 // openListingOn opens a directory and requests its first entries, and those behind, in one frame. Where the server does not grant the
 // credits for that, it only opens the directory.
 func (s *Share) openListingOn(ctx context.Context, t view, name string, create *proto.CreateRequest, class proto.DirClass) (*listing, error) {
-	remote := create.Name
-	change, err := t.prepare(ctx, create, "")
-	if err != nil {
-		return nil, err
-	}
-	cl := t.createCall(remote, change, staysOpen)
-	compound := []conn.Compounded{
-		{Call: cl, Request: create},
+	frame := []conn.Compounded{
+		{}, // the CREATE
 		t.queryDirectory(proto.RelatedFileID(), class, proto.QueryRestart, listRoom),
 		t.queryDirectory(proto.RelatedFileID(), class, 0, smallIO), // most directories have no more, and this reply says so
 	}
-	err = t.Compound(ctx, compound)
-	if err == conn.ErrNoCredits {
-		h, err := s.open(ctx, t, name, remote, create)
-		if err != nil {
-			return nil, err
-		}
-		return newListing(h, class), nil
-	}
+	r, together, err := t.create(ctx, create, frame)
 	if err != nil {
 		return nil, err
 	}
-	r, err := proto.DecodeCreateResponse(cl.Message())
-	if err != nil {
-		conn.ReleaseAll(compound)
-		return nil, t.Malformed(err)
-	}
-	cl.Release()
-	h := newHandle(t.tree, name, remote, &r)
+	h := newHandle(t.tree, name, create.Name, &r)
 	h.at = create.Contexts.Timewarp
 	l := newListing(h, class)
+	if !together {
+		return l, nil
+	}
 	l.t, l.id = t.tree, h.id
-	l.ahead = []*conn.Call{compound[1].Call, compound[2].Call}
+	l.ahead = []*conn.Call{frame[1].Call, frame[2].Call}
 	if class != l.class { // class has too little
 		t.m.noDiskIDs.Store(true)
 		l.dropAhead()

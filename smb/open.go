@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -78,7 +79,7 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.create(ctx, req)
+	r, _, err := t.create(ctx, req, nil)
 	if err != nil {
 		t.m.s.leases.dismiss(d.lease)
 		return nil, err
@@ -167,7 +168,7 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 
 // open opens a file.
 func (s *Share) open(ctx context.Context, t view, name, remote string, req *proto.CreateRequest) (*handle, error) {
-	r, err := t.create(ctx, req)
+	r, _, err := t.create(ctx, req, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -176,19 +177,35 @@ func (s *Share) open(ctx context.Context, t view, name, remote string, req *prot
 	return h, nil
 }
 
-// create sends the CREATE of a file that stays open.
-func (v view) create(ctx context.Context, req *proto.CreateRequest) (r proto.CreateResponse, err error) {
+// create sends the CREATE of a file that stays open: in front of the related requests in frame, whose first place is free, or alone if
+// frame is nil or the server grants too few credits for all of it. together is whether frame was sent; then the caller releases its calls
+// when the error is nil.
+func (v view) create(ctx context.Context, req *proto.CreateRequest, frame []conn.Compounded) (r proto.CreateResponse, together bool, err error) {
 	change, err := v.prepare(ctx, req, "")
 	if err != nil {
-		return r, err
+		conn.ReleaseAll(frame)
+		return r, false, err
 	}
 	cl := v.createCall(req.Name, change, staysOpen)
-	if err = v.RoundTrip(ctx, cl, req); err != nil {
-		return r, err
+	if frame != nil {
+		frame[0] = conn.Compounded{Call: cl, Request: req}
+		err = v.Compound(ctx, frame)
+		if together = err != conn.ErrNoCredits; !together {
+			cl = v.createCall(req.Name, change, staysOpen)
+		}
 	}
-	if r, err = proto.DecodeCreateResponse(cl.Message()); err != nil {
-		return r, cl.Malformed(err)
+	if !together {
+		err = v.RoundTrip(ctx, cl, req)
 	}
-	cl.Release()
-	return r, nil
+	if err != nil {
+		return r, together, err
+	}
+	if r, err = proto.DecodeCreateResponse(cl.Message()); err == nil {
+		cl.Release()
+		return r, together, nil
+	}
+	if together {
+		conn.ReleaseAll(frame[1:])
+	}
+	return r, together, cl.Malformed(err)
 }
