@@ -55,6 +55,9 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	if !c.inflow.received(f.length) {
 		return nil, c.fault(FlowControlError, "DATA beyond the connection's window")
 	}
+	if c.queued() > mostQueued {
+		return nil, c.fault(EnhanceYourCalm, "the peer does not read")
+	}
 	s := c.stream(f.id)
 	if s == nil {
 		c.openWindows(nil)

@@ -18,8 +18,11 @@ const (
 	// refuseAbove is how many bytes may wait to be sent before a server refuses
 	// further streams: the peer asks and does not read. DATA of writers that wait stops at
 	// batchLimit, which any peer reaches whose network is slower than a handler; beyond it
-	// are header lists, resets and DATA of Post.
+	// are header lists, resets and DATA of Post, of which no more is taken then either.
 	refuseAbove = 2 << 20
+	// mostQueued is how many bytes may wait when DATA comes; then the connection ends. Beyond refuseAbove are header lists of streams that
+	// are open, whose number is bounded, and WINDOW_UPDATEs, of which a peer that sends and does not read makes 13 bytes for each 64 KiB.
+	mostQueued = 8 << 20
 	// callerBatches is how many batches a caller sends, of other callers as well,
 	// before a writer goroutine takes over.
 	callerBatches = 6

@@ -134,13 +134,14 @@ func (c *Conn) Flush() {
 }
 
 // Post is Write for callbacks: it never waits. When the windows do not cover all
-// of the DATA it sends nothing and returns ErrWouldBlock. It takes ownership of what o holds.
+// of the DATA, or 2 MiB are queued because the peer does not read, it sends nothing and returns ErrWouldBlock. It takes
+// ownership of what o holds.
 func (s *Stream) Post(o *Out) error {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := s.sendable()
-	if left := o.left(); err == nil && left > 0 && int64(left) > min(s.out, c.peer.conn) {
+	if left := o.left(); err == nil && left > 0 && (int64(left) > min(s.out, c.peer.conn) || c.queued() >= refuseAbove) {
 		err = ErrWouldBlock
 	}
 	if err != nil {
