@@ -178,8 +178,8 @@ func (r *runner) defects(out io.Writer, list []defect) bool {
 			continue
 		}
 		counted++
-		before, err := r.version(d.module+"@"+d.before, d.packages, d.contracts)
-		after, err2 := r.version(d.path()+"@"+d.after, d.packages, d.contracts)
+		before, err := r.whole(d.module+"@"+d.before, d)
+		after, err2 := r.whole(d.path()+"@"+d.after, d)
 		for _, err := range []error{err, err2} {
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "known: %v\n", err)
@@ -197,6 +197,15 @@ func (r *runner) defects(out io.Writer, list []defect) bool {
 	}
 	fmt.Fprintf(out, "\n%d of %d reported before the fix; nothing reported after it in %d.\n", reported, counted, silent)
 	return complete
+}
+
+// whole is the result of one version, or an error if a package was left out: that it has no reports would say nothing.
+func (r *runner) whole(module string, d defect) (result, error) {
+	res, err := r.version(module, d.packages, d.contracts)
+	if err == nil && res.Broken > 0 {
+		err = fmt.Errorf("%s: %d of %d packages do not compile", module, res.Broken, res.Packages)
+	}
+	return res, err
 }
 
 // count is the number of reports in the files of the defect.
