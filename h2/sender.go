@@ -37,7 +37,7 @@ type sender struct {
 	parked bool        // a writer goroutine waits for more to send
 	wake   chan bool   // true: it goes on; false: it ends
 
-	fillTo int // bytes of a batch before DATA waits: batchLimit or blocked
+	fillTo int // bytes of a batch before DATA waits; admit sets it
 
 	failed  bool          // a write has
 	batches uint64        // that were sent
@@ -63,6 +63,14 @@ func (s *sender) rests() bool { return s.state == notWriting }
 
 // sends reports whether a goroutine sends.
 func (s *sender) sends() bool { return s.state == sending }
+
+// admit has a batch take n bytes before DATA waits, or fastLimit where the peer is near and fast.
+func (s *sender) admit(n int) {
+	if s.unsent == unlimited {
+		n = fastLimit
+	}
+	s.fillTo = n
+}
 
 // full reports whether DATA and new streams wait for the next batch.
 func (s *sender) full() bool { return s.room() <= 0 }
@@ -180,7 +188,7 @@ func callerSends(batches, bytes int) bool {
 // startWriter has a writer goroutine send what waits. c.mu is held.
 func (c *Conn) startWriter() {
 	s := &c.send
-	s.fillTo = int(s.blocked)
+	s.admit(int(s.blocked))
 	if s.parked {
 		s.parked = false
 		s.wake <- true
@@ -237,14 +245,12 @@ func (c *Conn) sendWaiting(b *wire.Batch) error {
 func (c *Conn) pace(n int, took time.Duration) {
 	s := &c.send
 	blocked, unsent := pacing(s.blocked, s.unsent, n, took)
-	if s.blocked != blocked {
-		s.blocked, s.fillTo = blocked, int(blocked)
-	}
+	s.blocked = blocked
 	s.slow = s.slow || took >= slowBatch
-	if unsent == unlimited && (s.slow || s.sent < fastAfter || !c.inflow.near()) {
-		return
+	if unsent != unlimited || !s.slow && s.sent >= fastAfter && c.inflow.near() {
+		c.limitUnsent(unsent)
 	}
-	c.limitUnsent(unsent)
+	s.admit(int(blocked))
 }
 
 // unlimited is sender.unsent of a peer that is near and fast.
@@ -372,7 +378,7 @@ func (c *Conn) stopWriting() {
 	s := &c.send
 	s.state = notWriting
 	if s.w.CanTry() {
-		s.fillTo = batchLimit
+		s.admit(batchLimit)
 	}
 	if s.quiet != nil {
 		close(s.quiet)
