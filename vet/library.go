@@ -12,9 +12,6 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
-// endsTest are methods of testing.TB that do not return.
-var endsTest = map[string]bool{"Fatal": true, "Fatalf": true, "FailNow": true, "Skip": true, "Skipf": true, "SkipNow": true}
-
 // failsTest are methods of testing.TB after which the test continues, but has failed: such a path is not
 // followed.
 var failsTest = map[string]bool{"Error": true, "Errorf": true, "Fail": true}
