@@ -160,10 +160,11 @@ func (b *Batch) Clear() {
 		buf.Free()
 	}
 	b.tail.Free()
+	b.tail = tarn.Buffer{}
 	b.reset()
 }
 
-// reset leaves b empty; what it owned is freed or another batch's.
+// reset leaves b empty; what it owned is freed or another batch's, and tail is zero.
 func (b *Batch) reset() {
 	clear(b.held)
 	clear(b.vec)
@@ -177,6 +178,6 @@ func (b *Batch) reset() {
 		b.marks = nil
 	}
 	b.vec, b.held, b.marks = b.vec[:0], b.held[:0], b.marks[:0]
-	b.tail, b.mem = tarn.Buffer{}, nil
+	b.mem = nil
 	b.head, b.start, b.pos, b.size, b.sent, b.front = 0, 0, 0, 0, 0, 0
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/tarn-go/tarn"
 	"slices"
 	"sync/atomic"
 )
@@ -60,6 +61,7 @@ func (b *Batch) Insert(o *Batch) {
 	b.held = append(b.held, o.held...)
 	if o.mem != nil {
 		b.held = append(b.held, o.tail)
+		o.tail = tarn.Buffer{}
 	}
 	b.size += n
 	if at == b.front {
