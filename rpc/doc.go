@@ -25,5 +25,6 @@
 //
 // # Limitations
 //
-// There is no xDS. docs/reference/rpc.md lists this and what else is missing ("What is not there"), and "What differs from grpc-go".
+// xDS is in module rpc/xds, for clients alone. docs/reference/rpc.md lists what is missing ("What is not there"), and "What differs
+// from grpc-go".
 package rpc

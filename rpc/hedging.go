@@ -16,12 +16,15 @@ import (
 
 // HedgingPolicy says which unary calls are sent several times without waiting for a failure,
 // and when (gRFC A6). The call commits to the first attempt that the server answers with
-// a header, and to the first whose status is not among NonFatalStatusCodes, OK included;
-// the other attempts are then cancelled. An attempt that the balancer drops ends the call, too. A method needs to be safe to run more than once.
+// a header (over Connect and gRPC-Web, where the header says nothing of the status, with a message), and to the first whose
+// status is not among NonFatalStatusCodes, OK included; the other attempts are then reset with CANCEL. When every attempt
+// has failed, the call ends with the status of the last. An attempt that the balancer drops ends the call with that status.
+// A method needs to be safe to run more than once.
 //
-// A request longer than the limit of grpc.MaxRetryRPCBufferSize (256 KiB unless set) is sent once. A call returns when its
-// other attempts have ended too: none uses memory, a connection's stream or a credential afterwards. Streams behave as
-// without a policy.
+// A request longer than the limit of grpc.MaxRetryRPCBufferSize (256 KiB unless set) is sent once, and so is each while the
+// retry throttle is closed. The balancer picks a connection for each attempt, and statistics handlers see each. A call returns
+// when its other attempts have ended too: none uses memory, a connection's stream or a credential afterwards. Streams behave as
+// without a policy. A method has a retry or a hedging policy, not both.
 type HedgingPolicy struct {
 	// MaxAttempts is the most attempts of a call, the first included; at least 2.
 	// WithMaxCallAttempts bounds it.

@@ -54,8 +54,8 @@ var ErrProtocol = errors.New("rpc: an option does not go with the client's proto
 //
 // The target is dns:///name:port, plain name:port, passthrough:///address, a Unix socket, or a URL,
 // "https://host/prefix", whose path precedes those of methods. The server balances the load: resolvers,
-// balancers and health checks of the client are refused with [ErrProtocol]. The client's state is READY until
-// Close.
+// balancers and health checks of the client are refused with [ErrProtocol], and so are [WithChannelz] and the static window
+// sizes. The client's state is READY until Close.
 //
 // Over TLS, ALPN selects HTTP/2 or HTTP/1.1. grpc's credentials offer "h2" alone, unless their tls.Config's
 // NextProtos include "http/1.1". Without TLS the client uses HTTP/1.1; for HTTP/2, pass an h2http.Transport
