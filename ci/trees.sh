@@ -1,7 +1,7 @@
 #!/bin/sh
 # trees.sh VERSION|HEAD checks out, for each command that a release has as a binary, the commit that its module's tag names: its go.mod
-# has no replace directives, and Go finds the version there, so the binary is the one that `go install` makes. The commands of modules
-# that are not tagged, and all of them with HEAD, are built from the branch. The trees are bin/release/tree/COMMAND.
+# has no replace directives, and Go finds the version there, so the binary is the one that `go install` makes. With HEAD they are built
+# from the branch. The trees are bin/release/tree/COMMAND.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?usage: ci/trees.sh VERSION|HEAD}
