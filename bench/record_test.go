@@ -35,7 +35,8 @@ func getFreeRecord(b *testing.B, size int, record tarn.RecordPolicy) {
 
 // BenchmarkAdaptation replays a recorded program on size classes of powers of two: unchanged, and with an
 // adapter that examines the histogram a hundred times a second, far more often than in a program. It also
-// reports the share that the classes in force at the end waste, over all gets that the pool recorded.
+// reports the share that the classes in force at the end waste, over all gets that the pool recorded. The smb trace copies files to a
+// server and back, with other sizes each way: the classes at its end may fit one way alone, and waste more over both than the static ones.
 func BenchmarkAdaptation(b *testing.B) {
 	for _, name := range []string{"proxy", "grpc", "files", "smb"} {
 		b.Run("trace="+name, func(b *testing.B) {

@@ -114,14 +114,16 @@ type Limits struct {
 	// they are repeated with pauses of 20 ms that double up to 1 s. The operation that needed the connection
 	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration
-	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and when ReplaceFile,
-	// WriteNewFile or Copy fails and removes its file; zero: DefaultCloseTimeout.
+	// CloseTimeout, or OperationTimeout if that is shorter, bounds the wait for the server in File.Close and Share.Unmount, and, also
+	// if the context ends meanwhile, when ReplaceFile, WriteNewFile, Copy or Symlink fails and removes its file. Zero:
+	// DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// OperationTimeout bounds every operation on files and shares, however many requests it takes, except waiting for a lock or a
 	// change; zero: none. The error matches os.ErrDeadlineExceeded.
 	OperationTimeout time.Duration
-	// KeepAlive is how long no byte may arrive before an ECHO is sent; when none arrives for as long again,
-	// the connection is closed. Zero: DefaultKeepAlive; negative: never.
+	// KeepAlive is how long no byte may arrive before an ECHO is sent; when none arrives for as long again, the connection is closed.
+	// What is sent does not count: by default a WRITE of 1 MiB that takes longer than two minutes (9 KB/s) ends the connection; a
+	// lower MaxWrite makes requests shorter. Zero: DefaultKeepAlive; negative: never.
 	KeepAlive time.Duration
 }
 

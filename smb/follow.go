@@ -173,8 +173,9 @@ func (m NameMapping) linkTarget(stored string) string {
 }
 
 // Symlink makes newname a symbolic link to oldname. It is relative to the link's directory, unless it begins with one separator, as a
-// path on this share, or with two, as "//server/share/path". The server may refuse it: Samba 4.17 does. When the context ends while the server makes the link, the link
-// is removed as soon as the server answers, which may be after the return.
+// path on this share, or with two, as "//server/share/path". The server may refuse it, as Samba 4.17 does: the error matches
+// ErrUnsupported. When the context ends while the server makes the link, the link is removed as soon as the server answers, which may be
+// after the return.
 func (s *Share) Symlink(oldname, newname string) error {
 	return linkError("symlink", oldname, newname, s.symlink(oldname, newname))
 }

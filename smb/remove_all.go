@@ -23,7 +23,7 @@ import (
 // of the directory, that RemoveAll has met on the way down: servers such as Samba show a symbolic link that they follow themselves as
 // the directory that it leads to. A directory that contains itself is left with ErrLoop. Not found are such links on servers that report
 // no ids of files, one that replaces a directory meanwhile, and one that is name itself and leads to a directory beside it, among more than
-// 4,096 entries.
+// 4,096 entries: what they lead to is removed.
 func (s *Share) RemoveAll(name string) error {
 	return s.RemoveAllFunc(name, func(error) {})
 }

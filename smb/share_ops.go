@@ -89,7 +89,8 @@ func deleteFile(ctx context.Context, t view, remote string) error {
 }
 
 // Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
-// open, Samba one that is open on the same connection: the error matches fs.ErrPermission.
+// open, Samba one that is open on the same connection: the error matches fs.ErrPermission. The file oldname may be open. Samba 4.17
+// drops the mark of a sparse file when it is renamed; Rename sets it again, with one more request, unless the connection is lost before.
 func (s *Share) Rename(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname, Replace: true}))
 }

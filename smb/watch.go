@@ -103,7 +103,7 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 // some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost; when the
 // server closes the directory or the share, with ErrHandleLost. The first Next after a loss that happened since the
 // first Next began fails with ErrMissed, when the server has the request to collect changes again: a directory that is
-// read after it is complete. Samba begins to collect a moment after it has the request (docs/smb.md, "limits").
+// read after it is complete. Samba begins to collect a moment after it has the request (docs/reference/smb.md, "What is not there, and limits").
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
