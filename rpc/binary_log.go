@@ -26,7 +26,8 @@ var ErrBinaryLog = errors.New("rpc: bad binary log")
 // CallLog writes calls to a sink: a binary log as gRFC A16 describes it, with the entries that grpc-go makes.
 // Clients log each call once, however often it is tried. Messages are logged if they are protobuf's or raw
 // (*tarn.Chain, *tarn.Buffer); the length of others is logged as 0. A server logs a call from its
-// interceptors on: a unary request that cannot be decoded has no entry.
+// interceptors on: a unary request that cannot be decoded has no entry. A call that its client ends early has an entry of
+// SERVER_TRAILER, in grpc-go that or one of CANCEL, depending on timing.
 //
 // A CallLog is safe for concurrent use, by several clients and servers too.
 type CallLog struct {

@@ -13,7 +13,9 @@ import (
 // view of a pool's memory, and makes no garbage. It is the memory into which the request was received; a request that
 // arrived in several pieces is copied to one first. Such a field is valid until the response of a
 // unary handler has been encoded, and in a stream until its next RecvMsg or the handler's return; then the memory may
-// hold another request. The response may have views of the request. A handler that keeps a message, or passes it to a
+// hold another request. The response may have views of the request: of a request of 128 KiB or more, it is sent without a
+// copy if its long fields together have at least half of the request's length, and copied otherwise. Over Connect, gRPC-Web and
+// ServeHTTP such responses are copied, and so are messages of streams, also by [SendMsgInPlace]. A handler that keeps a message, or passes it to a
 // goroutine or a cache, must copy the field first. With checks on (see tarn.CheckLevel) a pool poisons or guards the memory, so that tests find a handler that
 // keeps a view.
 //

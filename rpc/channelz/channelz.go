@@ -6,7 +6,12 @@
 //	cc, err := rpc.NewClient(target, rpc.WithChannelz(&listed), ...)
 //
 // The service also shows grpc-go's own clients and servers in the program: an import of this
-// package makes grpc-go collect their data. Sockets have no socket options.
+// package makes grpc-go collect their data. Sockets have no socket options, no local certificates and no count of keepalives
+// sent. Calls over HTTP/1.1 and through [rpc.Server.ServeHTTP] are counted with their server and have no sockets. The client
+// that grpclb makes for its load balancer is not below the client that uses it. A call that ends before it is sent, such as
+// one whose request is longer than the limit, is counted with its client and not with a subchannel.
+//
+// grpc-go's own channelz service does not show package rpc; a server on which it is registered logs that.
 package channelz
 
 import (
