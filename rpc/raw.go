@@ -10,7 +10,7 @@ import (
 )
 
 // RawCodec passes messages as bytes: *tarn.Chain or *tarn.Buffer values, of which SendMsg takes ownership and
-// which it empties, and which RecvMsg fills to be freed by the caller. Streams of this package accept such
+// which it empties, on errors too, and which RecvMsg fills to be freed by the caller. Streams of this package accept such
 // values with any codec; RawCodec, given to grpc.ForceCodecV2, also sets the content subtype, so that a proxy
 // forwards what it received.
 type RawCodec struct {
