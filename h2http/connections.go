@@ -12,13 +12,13 @@ import (
 // protocol is known; then it is one of HTTP/2, or net/http's and no longer here.
 type connections struct {
 	workers *workers.Pool[*exchange] // open while there is a connection
-	ended   chan struct{}            // closed when the connections are to end and none is left: over
+	ended   chan struct{}            // closed when the connections are to end and none is left
 
 	mu    sync.Mutex
 	http2 map[*serverConn]struct{}
 	new   map[net.Conn]time.Time // when they were accepted
 	phase phase
-	over  bool
+	over  bool // ended is closed
 }
 
 // phase is how far the end of a Server has come. It only grows.
@@ -28,7 +28,6 @@ const (
 	serving  phase = iota
 	draining       // every connection ends when its requests have
 	closing        // every connection ends at once
-	over           // none is left, and ended is closed
 )
 
 // newConnTimeout is how long a connection may take for its first bytes while the others drain, as in net/http.
