@@ -196,3 +196,60 @@ func TestControlFramesFollow(t *testing.T) {
 		})
 	}
 }
+
+// TestPingsAtDATA: a client that sends a PING with the DATA that comes, one at a time, as gRPC's do to measure the link, does not have
+// too many of them, although their acknowledgements leave between the frames of one Write.
+func TestPingsAtDATA(t *testing.T) {
+	for _, write := range []int{fairLong, 300 << 10, 16 << 10} {
+		t.Run(fmt.Sprintf("Writes of %d bytes to a fast peer", write), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const long = 1
+				a, b := bufferedPipe()
+				pool := tarntest.NewPool(t)
+				rec := newRecorder(t)
+				ctx, cancel := context.WithCancel(context.Background())
+				rec.serve = func(s *Stream, _ *call) {
+					for o := (Out{Block: testResponse}); ; o = (Out{}) {
+						if o.Data = pool.Get(write); s.Write(ctx, &o) != nil {
+							return
+						}
+					}
+				}
+				s, err := NewServer(b, rec, Config{Pool: pool})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.send.unsent = unlimited
+				run := make(chan struct{})
+				go func() { defer close(run); s.Run() }()
+				p := newFairPeer(t, newRaw(t, a))
+				io.WriteString(a, Preface)
+				p.whole()
+				p.request(long, End)
+				pings, waits := 0, false
+				p.read(func(f http2.Frame) bool {
+					switch f := f.(type) {
+					case *http2.GoAwayFrame:
+						t.Errorf("after %d PINGs: %v", pings, f)
+						return true
+					case *http2.PingFrame:
+						waits = !f.IsAck()
+					case *http2.DataFrame:
+						if !waits {
+							pings, waits = pings+1, true
+							p.fr.WritePing(false, [8]byte{1})
+						}
+					}
+					return p.of[long] >= 8<<20
+				})
+				if pings < 10 {
+					t.Errorf("%d PINGs", pings)
+				}
+				cancel()
+				a.Close()
+				<-run
+				rec.calls.Wait()
+			})
+		})
+	}
+}

@@ -9,7 +9,7 @@ import (
 // putHeaders queues a header list as HEADERS and, where it is longer than the
 // peer's frames, CONTINUATION. c.mu is held.
 func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
-	c.limiter.wrote()
+	c.wrote()
 	s.batch = c.send.current()
 	p := c.enc.Encode(b, fields)
 	f := frame{typ: frameHeaders, id: s.id}

@@ -39,6 +39,8 @@ type sender struct {
 
 	fillTo int // bytes of a batch before DATA waits; admit sets it
 
+	content bool          // what is queued has HEADERS or DATA
+	carries bool          // what is being sent has
 	failed  bool          // a write has
 	batches uint64        // that were sent
 	quiet   chan struct{} // closed when sending ends; nil: no goroutine waits for that
@@ -234,6 +236,7 @@ func (c *Conn) sendWaiting(b *wire.Batch) error {
 		took += time.Since(begun)
 		c.mu.Lock()
 		n += left - b.Len()
+		c.partSent()
 		if outcome == wire.Sent {
 			c.pace(n, took)
 			return err
@@ -346,16 +349,32 @@ func (c *Conn) nextBatch() *wire.Batch {
 	s.putFront(b)
 	s.out, s.spare = s.spare, nil
 	s.number++
+	s.carries, s.content = s.content, false
 	c.countSent(b.Len())
 	c.limiter.replies = 0
 	c.wakeOpeners() // there is room again
 	return b
 }
 
+// partSent notes that the peer gets HEADERS or DATA, if what has just been sent has any. gRPC's clients send a PING with the DATA that
+// comes, one at a time, and the acknowledgement leaves between the frames of a batch, so there may be several to one Write. c.mu is held.
+func (c *Conn) partSent() {
+	if c.send.carries {
+		c.limiter.wrote()
+	}
+}
+
+// wrote notes that HEADERS or DATA are queued. c.mu is held.
+func (c *Conn) wrote() {
+	c.send.content = true
+	c.limiter.wrote()
+}
+
 // batchDone takes a batch back after sending. c.mu is held.
 func (c *Conn) batchDone(b *wire.Batch, err error) {
 	c.send.spare = b
 	c.send.batches++
+	c.partSent()
 	if err != nil {
 		c.writeFailed(err)
 	}

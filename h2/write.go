@@ -231,7 +231,7 @@ func (c *Conn) putTail(s *Stream, o *Out) {
 func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
 	c.peer.conn -= int64(n)
-	c.limiter.wrote()
+	c.wrote()
 	s.batch = c.send.current()
 	b := c.outgoing()
 	for {
