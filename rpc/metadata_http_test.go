@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -34,12 +35,15 @@ var serversFields = []string{"content-length", "host"}
 // spoiling is a service that sets a field of a response's metadata and tells what it has received.
 type spoiling struct {
 	pb.UnimplementedTestServiceServer
+	mu                sync.Mutex // of what follows, where handlers read or write it
 	place, key, value string
 	seen              []string // values of key in the request. The calls of a test follow one another
 }
 
 func (s *spoiling) spoil(ctx context.Context) {
 	md, _ := metadata.FromIncomingContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.seen = md[s.key]
 	switch s.place {
 	case "header":
@@ -47,6 +51,18 @@ func (s *spoiling) spoil(ctx context.Context) {
 	case "trailer":
 		grpc.SetTrailer(ctx, pairs(s.key, s.value))
 	}
+}
+
+func (s *spoiling) set(place, key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place, s.key, s.value = place, key, value
+}
+
+func (s *spoiling) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = nil
 }
 
 func (s *spoiling) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -81,10 +97,12 @@ func (s *spoiling) makeSpoiled(t *testing.T, client grpc.ClientConnInterface) (o
 		case "trailer":
 			return spoiled{err, trailer[s.key]}
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		return spoiled{err, s.seen}
 	}
 	for i := range 2 {
-		s.seen = nil
+		s.forget()
 		var header, trailer metadata.MD
 		r, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(5), FillUsername: i == 1}, grpc.Header(&header), grpc.Trailer(&trailer))
 		switch {
@@ -99,7 +117,7 @@ func (s *spoiling) makeSpoiled(t *testing.T, client grpc.ClientConnInterface) (o
 			out[i] = spoiled{err, slices.Concat(header[s.key], trailer[s.key])}
 		}
 	}
-	s.seen = nil
+	s.forget()
 	st, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
 	if err != nil {
 		out[2].err = err
@@ -142,7 +160,7 @@ func TestFieldsOfHTTPInMetadata(t *testing.T) {
 	t.Cleanup(h.Stop)
 	for _, field := range fieldsOfHTTP {
 		for _, place := range []string{"request", "header", "trailer"} {
-			s.place, s.key, s.value = place, field[0], field[1]
+			s.set(place, field[0], field[1])
 			stock := s.makeSpoiled(t, dialGRPC(t, start["grpc-go"]))
 			for _, server := range []string{"grpc-go", serve, onNetHTTP, onH2HTTP} {
 				for _, client := range []string{grpcGo, "gRPC", connect, web} {
