@@ -99,7 +99,10 @@ func (f *inflow) connDue() bool { return min(f.returnable, f.allowance()) >= ret
 
 // allowance is by how much the peer may be let send more on the connection: what lies unread and what it may send are together at most
 // Unread and the window that the connection begins with. Otherwise a peer could make the window grow and then fill it.
-func (f *inflow) allowance() int { return max(0, f.cfg.Unread-f.unread+firstWindow(f.cfg)-f.conn) }
+func (f *inflow) allowance() int {
+	n := int64(f.cfg.Unread) - int64(f.unread) + int64(firstWindow(f.cfg)) - int64(f.conn) // beyond an int of 32 bits
+	return int(min(max(0, n), maxWindow))
+}
 
 // update returns what is to be sent of the connection's window and that of s, which is nil where the peer sends no more on the stream, with
 // that many streams open. It takes for granted that it is sent.

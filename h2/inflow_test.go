@@ -33,7 +33,7 @@ var flowConfigs = []Config{
 	{Window: 64 << 10, MaxWindow: 16 << 20, ConnWindow: initialWindow, Unread: 1},
 	{Window: 256 << 10, MaxWindow: 256 << 10, Unread: 100 << 10},
 	{Rate: 50 << 20},
-	{Window: 1 << 30, MaxWindow: maxWindow, ConnWindow: maxWindow, Unread: 1 << 40},
+	{Window: 1 << 30, MaxWindow: maxWindow, ConnWindow: maxWindow, Unread: 1 << 30},
 }
 
 func newFlowRun(t testing.TB, cfg Config) *flowRun {
@@ -121,7 +121,7 @@ func (x *flowRun) check() {
 		if got := s.window + int64(s.returnable+s.unread+s.taken); got != s.base {
 			x.fail("a stream's window of %d bytes has become %d", s.base, got)
 		}
-		if s.window < 0 || s.base > int64(cfg.MaxWindow+initialWindow) { // which the peer may have assumed
+		if s.window < 0 || s.base > int64(cfg.MaxWindow)+initialWindow { // which the peer may have assumed
 			x.fail("a stream's window of %d, in all %d", s.window, s.base)
 		}
 	}
@@ -132,7 +132,7 @@ func (x *flowRun) check() {
 		x.fail("the connection's window of %d is %d and %d", f.size, f.conn, f.returnable)
 	case f.conn < 0 || f.size > maxWindow || f.window < cfg.Window || f.window > cfg.MaxWindow:
 		x.fail("windows of %d (%d) and %d", f.size, f.conn, f.window)
-	case f.conn+f.unread > cfg.Unread+firstWindow(cfg):
+	case int64(f.conn)+int64(f.unread) > int64(cfg.Unread)+int64(firstWindow(cfg)):
 		x.fail("the peer may send %d, and %d are unread", f.conn, f.unread)
 	case f.unacked > 1:
 		x.fail("%d SETTINGS are not acknowledged", f.unacked)
