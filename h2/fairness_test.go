@@ -86,40 +86,57 @@ func mostOfLong(n int) int {
 	return socket + 2*(blockedLimit+minFill) + ((n+turnBytes-1)/turnBytes+1)*turnBytes
 }
 
+// startFair starts a server whose Streams serve handles, and a client on the other end of an in-memory connection of 64 KiB. end ends both.
+func startFair(t *testing.T, serve func(ctx context.Context, pool *tarn.Pool, s *Stream)) (p *fairPeer, s *Conn, end func()) {
+	a, b := bufferedPipe()
+	pool := tarntest.NewPool(t)
+	rec := newRecorder(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	rec.serve = func(s *Stream, _ *call) { serve(ctx, pool, s) }
+	s, err := NewServer(b, rec, Config{Pool: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); s.Run() }()
+	p = newFairPeer(t, newRaw(t, a))
+	io.WriteString(a, Preface)
+	p.whole()
+	return p, s, func() {
+		cancel()
+		a.Close()
+		<-run
+		rec.calls.Wait()
+	}
+}
+
+// writeOn writes pieces of n bytes until ctx ends.
+func writeOn(ctx context.Context, pool *tarn.Pool, s *Stream, n int) {
+	for o := (Out{Block: testResponse}); ; o = (Out{}) {
+		if o.Data = pool.Get(n); s.Write(ctx, &o) != nil {
+			return
+		}
+	}
+}
+
 // TestFairServer: responses on 64 streams beside a long one all end after few bytes of it.
 func TestFairServer(t *testing.T) {
 	for _, short := range []int{100, 10_000, 64 << 10, 200_000} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := bufferedPipe()
-			pool := tarntest.NewPool(t)
-			rec := newRecorder(t)
-			ctx, cancel := context.WithCancel(context.Background())
-			rec.serve = func(s *Stream, k *call) {
+			p, _, end := startFair(t, func(ctx context.Context, pool *tarn.Pool, s *Stream) {
 				n := short
 				if s.ID() == 1 {
 					n = fairLong
 				}
 				s.Write(ctx, &Out{Block: testResponse, Data: pool.Get(n), Ending: End})
-			}
-			s, err := NewServer(b, rec, Config{Pool: pool})
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := make(chan struct{})
-			go func() { defer close(run); s.Run() }()
-			p := newFairPeer(t, newRaw(t, a))
-			io.WriteString(a, Preface)
-			p.whole()
+			})
+			defer end()
 			p.request(1, End)
 			p.measure(1, mostOfLong(short), func() {
 				for i := range uint32(fairStreams) {
 					p.request(3+2*i, End)
 				}
 			})
-			cancel()
-			a.Close()
-			<-run
-			rec.calls.Wait()
 		})
 	}
 }

@@ -3,13 +3,12 @@ package h2
 import (
 	"context"
 	"fmt"
-	"io"
 	"testing"
 	"testing/synctest"
 
 	"golang.org/x/net/http2"
 
-	"github.com/tarn-go/tarn/tarntest"
+	"github.com/tarn-go/tarn"
 )
 
 // TestControlFramesPrecedeQueuedDATA: a control frame that is queued while a batch of a long message is being sent leaves between two
@@ -70,30 +69,14 @@ func TestControlFramesPrecedeQueuedDATA(t *testing.T) {
 				worst := 0
 				for at := range 8 { // of a batch that is being sent
 					synctest.Test(t, func(t *testing.T) {
-						a, b := bufferedPipe()
-						pool := tarntest.NewPool(t)
-						rec := newRecorder(t)
-						ctx, cancel := context.WithCancel(context.Background())
-						rec.serve = func(s *Stream, _ *call) {
+						p, s, end := startFair(t, func(ctx context.Context, pool *tarn.Pool, s *Stream) {
 							if s.ID() != long {
 								s.Reset(InternalError)
 								return
 							}
-							for o := (Out{Block: testResponse}); ; o = (Out{}) {
-								if o.Data = pool.Get(y.write); s.Write(ctx, &o) != nil {
-									return
-								}
-							}
-						}
-						s, err := NewServer(b, rec, Config{Pool: pool})
-						if err != nil {
-							t.Fatal(err)
-						}
-						run := make(chan struct{})
-						go func() { defer close(run); s.Run() }()
-						p := newFairPeer(t, newRaw(t, a))
-						io.WriteString(a, Preface)
-						p.whole()
+							writeOn(ctx, pool, s, y.write)
+						})
+						defer end()
 						p.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: uint32(y.most)})
 						p.request(long, End)
 						p.read(func(http2.Frame) bool { return p.of[long] >= 1<<20+at*blockedLimit/8 })
@@ -103,10 +86,6 @@ func TestControlFramesPrecedeQueuedDATA(t *testing.T) {
 						synctest.Wait()
 						p.read(x.is)
 						worst = max(worst, p.of[long]-before)
-						cancel()
-						a.Close()
-						<-run
-						rec.calls.Wait()
 					})
 				}
 				if limit := socket + part + min(32<<10+y.most, blockedLimit); worst > limit {
@@ -152,11 +131,7 @@ func TestControlFramesFollow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := bufferedPipe()
-				pool := tarntest.NewPool(t)
-				rec := newRecorder(t)
-				ctx, cancel := context.WithCancel(context.Background())
-				rec.serve = func(s *Stream, _ *call) {
+				p, _, end := startFair(t, func(ctx context.Context, pool *tarn.Pool, s *Stream) {
 					if s.ID() == long {
 						s.Write(ctx, &Out{Block: testResponse, Data: pool.Get(fairLong), Ending: End})
 						return
@@ -165,16 +140,8 @@ func TestControlFramesFollow(t *testing.T) {
 					if name == "reset" {
 						s.Reset(InternalError)
 					}
-				}
-				s, err := NewServer(b, rec, Config{Pool: pool})
-				if err != nil {
-					t.Fatal(err)
-				}
-				run := make(chan struct{})
-				go func() { defer close(run); s.Run() }()
-				p := newFairPeer(t, newRaw(t, a))
-				io.WriteString(a, Preface)
-				p.whole()
+				})
+				defer end()
 				p.request(long, End)
 				p.read(func(http2.Frame) bool { return p.of[long] >= 1<<20 })
 				synctest.Wait()
@@ -188,10 +155,6 @@ func TestControlFramesFollow(t *testing.T) {
 				if !header {
 					t.Error("it came before the header of the response that was queued first")
 				}
-				cancel()
-				a.Close()
-				<-run
-				rec.calls.Wait()
 			})
 		})
 	}
@@ -204,27 +167,11 @@ func TestPingsAtDATA(t *testing.T) {
 		t.Run(fmt.Sprintf("Writes of %d bytes to a fast peer", write), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const long = 1
-				a, b := bufferedPipe()
-				pool := tarntest.NewPool(t)
-				rec := newRecorder(t)
-				ctx, cancel := context.WithCancel(context.Background())
-				rec.serve = func(s *Stream, _ *call) {
-					for o := (Out{Block: testResponse}); ; o = (Out{}) {
-						if o.Data = pool.Get(write); s.Write(ctx, &o) != nil {
-							return
-						}
-					}
-				}
-				s, err := NewServer(b, rec, Config{Pool: pool})
-				if err != nil {
-					t.Fatal(err)
-				}
+				p, s, end := startFair(t, func(ctx context.Context, pool *tarn.Pool, s *Stream) { writeOn(ctx, pool, s, write) })
+				defer end()
+				s.mu.Lock()
 				s.send.unsent = unlimited
-				run := make(chan struct{})
-				go func() { defer close(run); s.Run() }()
-				p := newFairPeer(t, newRaw(t, a))
-				io.WriteString(a, Preface)
-				p.whole()
+				s.mu.Unlock()
 				p.request(long, End)
 				pings, waits := 0, false
 				p.read(func(f http2.Frame) bool {
@@ -245,10 +192,6 @@ func TestPingsAtDATA(t *testing.T) {
 				if pings < 10 {
 					t.Errorf("%d PINGs", pings)
 				}
-				cancel()
-				a.Close()
-				<-run
-				rec.calls.Wait()
 			})
 		})
 	}

@@ -236,11 +236,11 @@ func (c *Conn) sendWaiting(b *wire.Batch) error {
 		took += time.Since(begun)
 		c.mu.Lock()
 		n += left - b.Len()
-		c.partSent()
 		if outcome == wire.Sent {
 			c.pace(n, took)
 			return err
 		}
+		c.partSent()
 	}
 }
 

@@ -1,9 +1,10 @@
 package wire
 
 import (
-	"github.com/tarn-go/tarn"
 	"slices"
 	"sync/atomic"
+
+	"github.com/tarn-go/tarn"
 )
 
 // markEvery is how far apart the marks of a batch are at least, in bytes, so that a batch of many small frames has few.
