@@ -104,13 +104,14 @@ func TestForeignAnswerIsRetried(t *testing.T) {
 	const policy = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s",
 		"backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 	var asked atomic.Int32
-	addr := rawServer(t, func(p *rawPeer, id uint32) {
+	answer := func(p *rawPeer, id uint32) {
 		asked.Add(1)
 		p.respond(id, []string{":status", "503", "content-type", "text/html"}, "<html>", "</html>")
-	})
+	}
 	for name, cc := range map[string]grpc.ClientConnInterface{
-		"tarn":    dialTarn(t, addr, rpc.WithDefaultServiceConfig(policy)),
-		"grpc-go": dialGRPC(t, addr, grpc.WithDefaultServiceConfig(policy)),
+		"tarn": dialTarn(t, rawServer(t, answer), rpc.WithDefaultServiceConfig(policy)),
+		// An answer while grpc-go still sends the message may end its stream with EOF.
+		"grpc-go": dialGRPC(t, rawServer(t, func(p *rawPeer, id uint32) { p.readRequest(id); answer(p, id) }), grpc.WithDefaultServiceConfig(policy)),
 	} {
 		stub := pb.NewTestServiceClient(cc)
 		for kind, call := range map[string]func(context.Context) error{

@@ -392,6 +392,19 @@ func rawServerOf(t testing.TB, f func(p *rawPeer, h *http2.MetaHeadersFrame)) st
 	return lis.Addr().String()
 }
 
+// readRequest reads until the request on stream id has ended. For a server's f, which runs on the goroutine that reads.
+func (p *rawPeer) readRequest(id uint32) {
+	for {
+		f, err := p.fr.ReadFrame()
+		if err != nil {
+			return
+		}
+		if d, ok := f.(*http2.DataFrame); ok && d.StreamID == id && d.StreamEnded() {
+			return
+		}
+	}
+}
+
 func TestHostileResponses(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		good := []string{":status", "200", "content-type", "application/grpc"}
