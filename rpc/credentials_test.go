@@ -357,14 +357,8 @@ func (c protocolCredentials) Clone() credentials.TransportCredentials { return c
 func startSchemes(t *testing.T, to chan<- string) (addr string) {
 	return rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) {
 		scheme := h.PseudoValue("scheme")
-		for ended := h.StreamEnded(); !ended; {
-			f, err := p.fr.ReadFrame()
-			if err != nil {
-				return
-			}
-			if d, ok := f.(*http2.DataFrame); ok {
-				ended = d.StreamEnded()
-			}
+		if !h.StreamEnded() {
+			p.readRequest(h.StreamID)
 		}
 		to <- scheme
 		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, EndHeaders: true, EndStream: true,
