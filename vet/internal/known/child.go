@@ -8,28 +8,19 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/tarn-go/tarn/vet"
 	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
-// analyse analyses the packages of the module in the current directory. A first argument config=FILE names the contracts.
-func analyse(out io.Writer, args []string) error {
+// analyse analyses packages of the module in the current directory.
+func analyse(out io.Writer, packages []string) error {
 	debug.SetGCPercent(200)
-	if len(args) > 0 {
-		if file, ok := strings.CutPrefix(args[0], "config="); ok {
-			args = args[1:]
-			if err := vet.Analyzer.Flags.Set("config", file); err != nil {
-				return err
-			}
-		}
-	}
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	units, broken := driver.Load(driver.Config{Dir: root, Patterns: args, FromSource: true})
+	units, broken := driver.Load(driver.Config{Dir: root, Patterns: packages, FromSource: true})
 	if len(units) == 0 {
 		return errors.Join(broken, errors.New("no packages"))
 	}

@@ -3,18 +3,9 @@ package main
 // A defect was fixed between two versions of a module.
 type defect struct {
 	module, before, after string
-	moved                 string   // the module's path of the version after, if that is another
 	packages              []string // to analyse, as patterns
 	files                 []string // in which the defect is
-	contracts             string   // a .tarnvet.yaml, if the pool has an interface of its own
 	fix                   string   // the change that fixed it
-}
-
-func (d defect) path() string {
-	if d.moved != "" {
-		return d.moved
-	}
-	return d.module
 }
 
 // defects are uses of pooled memory after its release that users met.
@@ -38,8 +29,6 @@ func defects() []defect {
 			fix: "apache/iceberg-go#956: an Arrow array is released, and again by a deferred call"},
 		{module: "github.com/gofiber/fiber/v2", before: "v2.36.0", after: "v2.37.0", packages: []string{"."}, files: []string{"client.go"},
 			fix: "gofiber/fiber#2037: a client's agent is used after the method that gives it back"},
-		{module: "github.com/maximhq/bifrost/core", before: "v1.2.0", after: "v1.3.0", packages: []string{"./providers/..."}, files: []string{"providers/anthropic.go", "providers/anthropic/anthropic.go"},
-			fix: "maximhq/bifrost#449: the body of a response that a deferred call releases is returned"},
 		{module: "github.com/darkweak/storages/core", before: "v0.0.18", after: "v0.0.19", packages: []string{"."}, files: []string{"core.go"},
 			fix: "darkweak/storages#41: a response that reads from a buffer is returned, and a deferred call puts the buffer back"},
 		{module: "github.com/lucas-clemente/quic-go", before: "v0.15.5", after: "v0.15.7", packages: []string{"."}, files: []string{"server.go"},

@@ -74,8 +74,8 @@ type report struct {
 	Message string
 }
 
-// version analyses the packages of one version of a module. contracts is the content of a .tarnvet.yaml, if the defect needs one.
-func (r *runner) version(module string, packages []string, contracts string) (result, error) {
+// version analyses the packages of one version of a module.
+func (r *runner) version(module string, packages []string) (result, error) {
 	var res result
 	dir, err := copied(module)
 	if err != nil {
@@ -85,24 +85,9 @@ func (r *runner) version(module string, packages []string, contracts string) (re
 	if err != nil {
 		return res, err
 	}
-	args := []string{"-child"}
-	if contracts != "" {
-		file, err := os.CreateTemp("", "tarnvet-*.yaml")
-		if err != nil {
-			return res, err
-		}
-		defer os.Remove(file.Name())
-		if _, err := file.WriteString(contracts); err != nil {
-			return res, err
-		}
-		if err := file.Close(); err != nil {
-			return res, err
-		}
-		args = append(args, "config="+file.Name())
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, append(args, packages...)...)
+	cmd := exec.CommandContext(ctx, self, append([]string{"-child"}, packages...)...)
 	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	// Older modules have no complete go.sum, and no cgo is needed.
@@ -179,7 +164,7 @@ func (r *runner) defects(out io.Writer, list []defect) bool {
 		}
 		counted++
 		before, err := r.whole(d.module+"@"+d.before, d)
-		after, err2 := r.whole(d.path()+"@"+d.after, d)
+		after, err2 := r.whole(d.module+"@"+d.after, d)
 		for _, err := range []error{err, err2} {
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "known: %v\n", err)
@@ -201,7 +186,7 @@ func (r *runner) defects(out io.Writer, list []defect) bool {
 
 // whole is the result of one version, or an error if a package was left out: that it has no reports would say nothing.
 func (r *runner) whole(module string, d defect) (result, error) {
-	res, err := r.version(module, d.packages, d.contracts)
+	res, err := r.version(module, d.packages)
 	if err == nil && res.Broken > 0 {
 		err = fmt.Errorf("%s: %d of %d packages do not compile", module, res.Broken, res.Packages)
 	}
@@ -228,7 +213,7 @@ func (r *runner) modules(out io.Writer, list []module) bool {
 			continue
 		}
 		began := time.Now()
-		res, err := r.version(m.path+"@"+m.version, []string{"./..."}, "")
+		res, err := r.version(m.path+"@"+m.version, []string{"./..."})
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "known: %v\n", err)
 			complete = false

@@ -34,9 +34,7 @@ func surveyed() []module {
 		{path: "github.com/minio/minio-go/v7", version: "v7.4.1"},
 		{path: "github.com/nats-io/nats-server/v2", version: "v2.15.3"},
 		{path: "github.com/osrg/gobgp/v4", version: "v4.8.0"},
-		{path: "github.com/parquet-go/parquet-go", version: "v0.32.0", classes: map[string]class{
-			"file.go:1478": falseReport, // a reference was added by a method ref
-		}},
+		{path: "github.com/parquet-go/parquet-go", version: "v0.32.0"},
 		{path: "github.com/quic-go/quic-go", version: "v0.65.0"},
 		{path: "github.com/redis/rueidis", version: "v1.0.79"},
 		{path: "github.com/syncthing/syncthing", version: "v1.30.0"},

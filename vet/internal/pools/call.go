@@ -192,7 +192,7 @@ func (f *flow) retain(s *state, b Binding, v ssa.Value) bool {
 }
 
 // retainers are names of methods that add a reference, in projects of which there is no contract.
-var retainers = map[string]bool{"Retain": true, "Ref": true, "AddRef": true, "IncRef": true, "IncrRef": true, "Incref": true, "Hold": true}
+var retainers = map[string]bool{"Retain": true, "Ref": true, "AddRef": true, "IncRef": true, "IncrRef": true, "Incref": true, "Hold": true, "ref": true}
 
 func isRetain(fn *types.Func) bool {
 	return fn != nil && fn.Signature().Recv() != nil && retainers[fn.Name()]

@@ -189,6 +189,16 @@ func retained(c *counted) []byte {
 	return c.data
 }
 
+// ref is what an unexported method that adds a reference is often called.
+func (c *counted) ref() { c.refs.Add(1) }
+
+func referenced() *counted {
+	c := countedPool.Get().(*counted)
+	defer c.Release()
+	c.ref()
+	return c
+}
+
 func releasedByFlag(buf *bytes.Buffer, done bool) {
 	if done {
 		bufferPool.Put(buf)
