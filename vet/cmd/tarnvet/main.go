@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,8 +60,8 @@ func run(args []string, out, complaints io.Writer) int {
 	flags.StringVar(&o.config.Dir, "C", "", "change to this `directory` first")
 	flags.StringVar(&o.config.Tags, "tags", "", "build `tags`, comma-separated")
 	flags.BoolVar(&o.config.Tests, "test", true, "analyse test files, too")
-	flags.BoolFunc("json", "print findings as a JSON array", func(string) error { o.format = "json"; return nil })
-	flags.BoolFunc("sarif", "print findings as a SARIF 2.1.0 log, which code hosts show", func(string) error { o.format = "sarif"; return nil })
+	flags.BoolFunc("json", "print findings as a JSON array", o.formatFlag("json"))
+	flags.BoolFunc("sarif", "print findings as a SARIF 2.1.0 log, which code hosts show", o.formatFlag("sarif"))
 	flags.BoolVar(&o.fix, "fix", false, "apply the fixes that are mechanical")
 	flags.BoolVar(&o.explain, "path", false, "print the decisions on the path to each mistake")
 	contracts := flags.String("config", "", "the `file` with the contracts of the project's own pools; the default is .tarnvet.yaml in the package's directory, or in one above it")
@@ -122,6 +123,20 @@ func run(args []string, out, complaints io.Writer) int {
 		return 3
 	}
 	return 0
+}
+
+// formatFlag is the function of a flag that turns a format on, or off as in -json=false.
+func (o *options) formatFlag(format string) func(string) error {
+	return func(value string) error {
+		on, err := strconv.ParseBool(value)
+		switch {
+		case on:
+			o.format = format
+		case o.format == format:
+			o.format = ""
+		}
+		return err
+	}
 }
 
 // terminal reports whether w is a terminal.

@@ -127,6 +127,17 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// -json=false prints text, as without the flag.
+func TestJSONTurnedOff(t *testing.T) {
+	var out, complaints bytes.Buffer
+	if code := run([]string{"-C", module(t, map[string]string{"a.go": leaky}), "-json=false"}, &out, &complaints); code != 3 || json.Valid(out.Bytes()) {
+		t.Errorf("exit %d\n%s%s", code, &out, &complaints)
+	}
+	if code := run([]string{"-json=perhaps"}, &out, &complaints); code != 1 {
+		t.Errorf("-json=perhaps: exit %d", code)
+	}
+}
+
 // The columns of SARIF count characters, not bytes, and names of files begin at the root of the module.
 func TestSARIF(t *testing.T) {
 	text := strings.Replace(leaky, "\tb := p.Get(10)", "\t/* ü */ b := p.Get(10)", 1)
