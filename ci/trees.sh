@@ -8,10 +8,9 @@ version=${1:?usage: ci/trees.sh VERSION|HEAD}
 while read -r command module; do
 	tree=bin/release/tree/$command
 	rm -rf "$tree"
-	commit=$(git rev-parse HEAD)
-	for tag in "$module/$version" "$version"; do
-		git rev-parse -q --verify "refs/tags/$tag" > /dev/null && { commit=$tag; break; }
-	done
+	name=HEAD
+	[ "$version" = HEAD ] || name=refs/tags/$module/$version
+	commit=$(git rev-parse --verify "$name^{commit}") || { echo "trees: there is no $name" >&2; exit 1; }
 	git clone -q --shared --no-checkout . "$tree" # in a worktree Go finds no version
 	git -C "$tree" checkout -q --detach "$commit"
 	echo "$command: $module at $commit"

@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -80,7 +81,7 @@ func TestRelease(t *testing.T) {
 	for name, text := range small {
 		write(name, text)
 	}
-	for _, script := range []string{"ci/release.sh", "ci/modules.sh"} {
+	for _, script := range []string{"ci/release.sh", "ci/modules.sh", "ci/trees.sh"} {
 		text, err := os.ReadFile(script)
 		if err != nil {
 			t.Fatal(err)
@@ -113,6 +114,19 @@ func TestRelease(t *testing.T) {
 	}
 	if git("rev-parse", "HEAD") != before || git("status", "--porcelain") != "" || strings.Count(git("worktree", "list"), "\n") != 0 {
 		t.Error("the branch, the work tree or the list of work trees has changed")
+	}
+
+	// The binaries are those of their modules' tags: a version without one of these has none.
+	clone := filepath.Join(t.TempDir(), "clone")
+	git("clone", "-q", root, clone)
+	trees := exec.Command(filepath.Join(clone, "ci/trees.sh"), "v0.1.0")
+	trees.Env = gitEnv()
+	if out, err := trees.CombinedOutput(); err == nil || !strings.Contains(string(out), "refs/tags/vet/v0.1.0") {
+		t.Errorf("trees of a version without a tag of vet: %v\n%s", err, out)
+	}
+	built, err := os.ReadFile(filepath.Join(clone, "bin/release/tree/tarn/cmd/tarn/go.mod"))
+	if err != nil || bytes.Contains(built, []byte("replace")) {
+		t.Errorf("the command is built from %s %v", built, err)
 	}
 
 	if out, err := release("v0.1.0"); err == nil || !strings.Contains(out, "git tag -d cmd/tarn/v0.1.0 rpc/v0.1.0 v0.1.0") {

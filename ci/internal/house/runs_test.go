@@ -83,6 +83,14 @@ func TestWhatRunsWhen(t *testing.T) {
 	}
 }
 
+// TestReleaseIsStarted: the release is started by hand: GitHub has no event of a push for tags when more than three are pushed at once, as those of a release are.
+func TestReleaseIsStarted(t *testing.T) {
+	text, err := os.ReadFile(".github/workflows/release.yml")
+	if err != nil || !strings.Contains(string(text), "\non: workflow_dispatch\n") {
+		t.Errorf("the workflow is started by something else: %s %v", text, err)
+	}
+}
+
 // TestActionsArePinned: workflows run actions at fixed commits, whose versions are beside them; a tag may be moved.
 func TestActionsArePinned(t *testing.T) {
 	names, err := filepath.Glob(".github/workflows/*.yml")
