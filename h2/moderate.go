@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"runtime"
 	"time"
 )
 
@@ -28,12 +27,8 @@ func (c *Conn) moderate(streams int) {
 	}
 	c.in.r.SetBusyLowWater(moderateBytes)
 	c.mu.Lock()
-	yielded := c.gather()
-	c.flush(flushInTurn)
+	c.flush(flushTogether)
 	c.mu.Unlock()
-	if !yielded {
-		runtime.Gosched()
-	}
 	sleep(readDelay(streams))
 	c.in.paused = time.Now()
 }

@@ -32,8 +32,7 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		if ctx == nil {
 			c.flush(flushWithRun)
 		} else {
-			c.gather()
-			c.flush(flushInTurn)
+			c.flush(c.together())
 		}
 	}
 	idle := err != nil && o.Opened && c.held == 0 && c.events != nil

@@ -68,3 +68,56 @@ func TestFieldsHaveOwners(t *testing.T) {
 		})
 	}
 }
+
+// TestLockIsKept: functions that are called with Conn.mu held keep it to their end, except those of which docs/design/h2.md says what is read
+// again afterwards. They are told by an Unlock that precedes every Lock.
+func TestLockIsKept(t *testing.T) {
+	givesUp := []string{"flush", "nextBatch", "waitSent", "waitOpen"}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	var found []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && unlocksFirst(fn) {
+				found = append(found, fn.Name.Name)
+			}
+		}
+	}
+	slices.Sort(found)
+	slices.Sort(givesUp)
+	if !slices.Equal(found, givesUp) {
+		t.Errorf("the lock is given up by %v, not by %v", found, givesUp)
+	}
+}
+
+// unlocksFirst reports whether fn unlocks a mutex named mu before it locks one.
+func unlocksFirst(fn *ast.FuncDecl) (first bool) {
+	seen := false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		call, ok := n.(*ast.SelectorExpr)
+		if !ok || seen {
+			return !seen
+		}
+		of, ok := call.X.(*ast.SelectorExpr)
+		switch name := call.Sel.Name; {
+		case name == "lock": // Run's way to lock it
+		case ok && of.Sel.Name == "mu" && (name == "Lock" || name == "Unlock"):
+			first = name == "Unlock"
+		default:
+			return true
+		}
+		seen = true
+		return false
+	})
+	return first
+}

@@ -36,13 +36,12 @@ func (c *Conn) relist(s *Stream) {
 }
 
 // fill queues DATA of the streams that are ready, as far as the windows and the
-// batch allow. c.mu is held, but not while a Source is asked.
-func (c *Conn) fill() {
-	filled := false
+// batch allow. It stops where a Source is to be asked before it can go on. c.mu is held.
+func (c *Conn) fill() (asks request) {
 	for room := max(c.send.room(), minFill); room > 0 && c.peer.conn > 0 && !c.lifetime.reached(closing); {
 		w, most := c.ready.next()
 		if w == nil {
-			return
+			break
 		}
 		s := w.s
 		if s.out <= 0 { // the peer took window back
@@ -50,20 +49,16 @@ func (c *Conn) fill() {
 			continue
 		}
 		left := w.out.left()
-		if left == 0 {
-			n := min(supplySize, most)
-			if !filled {
-				n = min(n, room)
-			} else if n > room {
-				return
-			}
-			room = max(room, c.supply(w, n)) // it leaves in one piece
-			continue
-		}
 		n := int(min(int64(left), s.out, c.peer.conn, int64(room), int64(most)))
+		if left == 0 { // what a Source supplies leaves in one piece
+			n = int(min(int64(min(supplySize, most)), w.out.SourceLen, s.out, c.peer.conn))
+			if n > room && c.queued() >= minFill {
+				break
+			}
+			return request{w, min(n, room)}
+		}
 		c.ready.served(w, n)
 		room -= n
-		filled = true
 		if n == left && w.out.SourceLen == 0 {
 			out := w.out
 			w.out = Out{}
@@ -76,6 +71,7 @@ func (c *Conn) fill() {
 			c.ready.remove(w)
 		}
 	}
+	return request{}
 }
 
 // endWait has the Write that waits return err. c.mu is held.
@@ -84,7 +80,7 @@ func (c *Conn) endWait(w *waiting, err error) {
 		c.ready.remove(w)
 		w.active = false
 		if w.supplied {
-			w.ended = err // which supply sends
+			w.ended = err // which supplied sends
 			return
 		}
 		w.done <- err

@@ -3,6 +3,7 @@ package h2
 import (
 	"math"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,7 @@ type sender struct {
 	carries bool          // what is being sent has
 	failed  bool          // a write has
 	batches uint64        // that were sent
-	quiet   chan struct{} // closed when sending ends; nil: no goroutine waits for that
+	stopped chan struct{} // closed when sending ends; nil: no goroutine waits for that
 }
 
 // writing is who writes.
@@ -51,7 +52,7 @@ type writing uint8
 
 const (
 	notWriting writing = iota
-	gathering          // a caller lets others queue frames, and then flushes
+	gathering          // a caller in flush lets others queue frames
 	sending            // a caller in flush, or the writer goroutine
 	writings
 )
@@ -119,12 +120,13 @@ func (s *sender) putFront(b *wire.Batch) {
 // drop drops what a connection that becomes idle does not need.
 func (s *sender) drop() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
 
-// flushMode says what a flush may be left to.
+// flushMode says how a flush sends, and what it may be left to.
 type flushMode uint8
 
 const (
-	flushWithRun  flushMode = iota // Run, while it handles frames: it flushes when it has
-	flushInTurn                    // a caller that gathers
+	flushWithRun  flushMode = iota // is left to Run while it handles frames: it flushes when it has
+	flushInTurn                    // is left to a caller that gathers
+	flushTogether                  // gathers: lets other callers queue frames first, so that they leave in one write
 	flushPromptly                  // what other callers' frames must not delay
 	flushModes
 )
@@ -133,32 +135,31 @@ const (
 var flushes = [flushModes][writings]bool{
 	flushWithRun:  {notWriting: true},
 	flushInTurn:   {notWriting: true},
+	flushTogether: {notWriting: true},
 	flushPromptly: {notWriting: true, gathering: true},
 }
 
-// flush makes what is queued be sent. It does not wait. c.mu is held, but not throughout: what is queued, the streams' windows and
-// whether the connection has failed may have changed when it returns.
+// flush sends what the connection takes without waiting, and starts the writer goroutine for the rest. c.mu is held, and given up while
+// other callers queue frames (flushTogether), a Source is asked and during system calls: what is queued, the streams' windows and states, and
+// whether the connection has failed may have changed when flush returns. It keeps none of them: takeBatch reads them each time.
 func (c *Conn) flush(m flushMode) {
-	if flushes[m][c.send.state] && (m != flushWithRun || !c.handling) {
-		c.transmit()
-	}
-}
-
-// transmit sends what the connection takes without waiting, and starts the writer
-// goroutine for the rest. c.mu is held, but not during a system call: nextBatch reads again what is queued, and whether anything may be sent.
-func (c *Conn) transmit() {
 	s := &c.send
-	if c.lifetime.reached(shut) {
-		c.dropQueued()
-	}
-	if !c.pending() {
-		c.closeWriting()
+	if !flushes[m][s.state] || m == flushWithRun && c.handling {
 		return
 	}
-	s.state = sending
-	c.outgoing() // with DATA alone there may be no writer yet
-	if !s.w.CanTry() {
-		c.startWriter()
+	if m == flushTogether && (s.w == nil || s.w.CanTry()) { // elsewhere the writer goroutine gathers
+		s.state = gathering
+		for y := (yields{}); y.next(c.queued()); {
+			c.mu.Unlock()
+			runtime.Gosched()
+			c.mu.Lock()
+		}
+		if s.state == sending {
+			return // since a flushPromptly
+		}
+		s.state = notWriting
+	}
+	if !c.beginSending() {
 		return
 	}
 	for batches, bytes := 0, 0; callerSends(batches, bytes); batches++ {
@@ -173,12 +174,31 @@ func (c *Conn) transmit() {
 		c.mu.Lock()
 		if outcome == wire.Unsent {
 			s.begin = b
-			c.startWriter()
-			return
+			break
 		}
 		c.batchDone(b, err)
 	}
 	c.startWriter()
+}
+
+// beginSending makes the caller the one who sends, and reports whether it may try. Otherwise there is nothing to send, or
+// the writer goroutine sends it. c.mu is held.
+func (c *Conn) beginSending() bool {
+	s := &c.send
+	if c.lifetime.reached(shut) {
+		c.dropQueued()
+	}
+	if !c.pending() {
+		c.closeWriting()
+		return false
+	}
+	s.state = sending
+	c.outgoing() // with DATA alone there may be no writer yet
+	if !s.w.CanTry() {
+		c.startWriter()
+		return false
+	}
+	return true
 }
 
 // callerSends reports whether a caller that has sent that many batches, with that many
@@ -199,48 +219,53 @@ func (c *Conn) startWriter() {
 	go s.run()
 }
 
-// writer is the writer goroutine: it sends what waits and ends. It gives c.mu up as transmit does.
+// writer is the writer goroutine: it sends what waits, and what is put ahead meanwhile, waiting as long as it takes. It
+// holds c.mu between the system calls.
 func (c *Conn) writer() {
+	s := &c.send
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &c.send
-	for {
+	for w := s.w; ; {
 		b := s.begin
 		s.begin = nil
+		if b == nil && c.together() == flushTogether {
+			for y := (yields{}); y.next(c.queued()); {
+				c.mu.Unlock()
+				runtime.Gosched()
+				c.mu.Lock()
+			}
+		}
 		if b == nil {
-			c.letOthersQueue()
 			b = c.nextBatch()
 		}
-		for ; b != nil; b = c.nextBatch() {
-			err := c.sendWaiting(b)
+		for n, took := 0, time.Duration(0); b != nil; {
+			s.putFront(b)
+			length := b.Len()
+			c.mu.Unlock()
+			begun := time.Now()
+			outcome, err := w.SendUntil(b, &s.urgent)
+			took += time.Since(begun)
+			c.mu.Lock()
+			n += length - b.Len()
+			if outcome == wire.Unsent {
+				c.partSent()
+				continue
+			}
+			c.pace(n, took)
 			c.batchDone(b, err)
+			b, n, took = c.nextBatch(), 0, 0
 		}
 		c.stopWriting()
-		if !c.awaitMore() {
+		wake := c.park()
+		if wake == nil {
 			return
 		}
-	}
-}
-
-// sendWaiting sends b, waiting as long as it takes, and what is put ahead meanwhile. c.mu is held, but not during system calls.
-func (c *Conn) sendWaiting(b *wire.Batch) error {
-	s := &c.send
-	w := s.w
-	n, took := 0, time.Duration(0)
-	for {
-		s.putFront(b)
-		left := b.Len()
 		c.mu.Unlock()
-		begun := time.Now()
-		outcome, err := w.SendUntil(b, &s.urgent)
-		took += time.Since(begun)
+		more := <-wake
 		c.mu.Lock()
-		n += left - b.Len()
-		if outcome == wire.Sent {
-			c.pace(n, took)
-			return err
+		if !more {
+			return
 		}
-		c.partSent()
 	}
 }
 
@@ -297,22 +322,18 @@ func (c *Conn) countSent(n int) {
 	}
 }
 
-// awaitMore waits for more to send, on connections on which nothing can be tried, and reports whether there is: a new writer goroutine
-// would have to grow its stack for each batch. It waits until the connection is idle. c.mu is held, but not throughout.
-func (c *Conn) awaitMore() bool {
+// park returns what the writer goroutine, which has nothing to send, waits for: true, and it goes on, or false; nil: it ends at once. It waits on
+// connections on which nothing can be tried, until they are idle: a new writer goroutine would have to grow its stack for each batch. c.mu is held.
+func (c *Conn) park() <-chan bool {
 	s := &c.send
 	if c.lifetime.reached(closing) || s.w.CanTry() {
-		return false
+		return nil
 	}
 	if s.wake == nil {
 		s.wake = make(chan bool, 1)
 	}
 	s.parked = true
-	wake := s.wake
-	c.mu.Unlock()
-	more := <-wake
-	c.mu.Lock()
-	return more
+	return s.wake
 }
 
 // dropWriter ends the writer goroutine if it waits. c.mu is held.
@@ -330,20 +351,33 @@ func (c *Conn) pending() bool {
 	return c.queued() > 0 || !c.ready.empty() && c.peer.conn > 0 && !c.lifetime.reached(closing)
 }
 
-// nextBatch takes what is to be sent next; nil: nothing. c.mu is held, but not throughout.
+// nextBatch takes what is to be sent next; nil: nothing. c.mu is held, and given up while a Source is asked: it is begun again then.
 func (c *Conn) nextBatch() *wire.Batch {
+	for {
+		b, asks := c.takeBatch()
+		if asks.w == nil {
+			return b
+		}
+		asks.begin()
+		c.mu.Unlock()
+		data, err := asks.ask()
+		c.mu.Lock()
+		c.supplied(asks, data, err)
+	}
+}
+
+// takeBatch is nextBatch as far as no Source must be asked before. c.mu is held.
+func (c *Conn) takeBatch() (*wire.Batch, request) {
 	s := &c.send
 	if c.lifetime.reached(shut) {
 		c.dropQueued()
-		return nil
+		return nil, request{}
 	}
-	c.fill()
-	if c.lifetime.reached(shut) { // while a Source was asked
-		c.dropQueued()
-		return nil
+	if asks := c.fill(); asks.w != nil {
+		return nil, asks
 	}
 	if c.queued() == 0 {
-		return nil
+		return nil, request{}
 	}
 	b := s.out
 	s.putFront(b)
@@ -353,7 +387,7 @@ func (c *Conn) nextBatch() *wire.Batch {
 	c.countSent(b.Len())
 	c.limiter.replies = 0
 	c.wakeOpeners() // there is room again
-	return b
+	return b, request{}
 }
 
 // partSent notes that the peer gets HEADERS or DATA, if what has just been sent has any. gRPC's clients send a PING with the DATA that
@@ -399,9 +433,9 @@ func (c *Conn) stopWriting() {
 	if s.w.CanTry() {
 		s.admit(batchLimit)
 	}
-	if s.quiet != nil {
-		close(s.quiet)
-		s.quiet = nil
+	if s.stopped != nil {
+		close(s.stopped)
+		s.stopped = nil
 	}
 	c.closeWriting()
 }
@@ -444,30 +478,22 @@ func closeWrite(nc net.Conn, h writeCloser) error {
 // closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
 func (c *Conn) awaitSent() {
 	c.mu.Lock()
-	s := &c.send
-	if s.state != sending || !c.lifetime.cut() {
-		c.mu.Unlock()
-		return
-	}
-	if s.quiet == nil {
-		s.quiet = make(chan struct{})
-	}
-	quiet := s.quiet
+	stopped, aborting := c.send.whenStopped(), c.lifetime.cut()
 	c.mu.Unlock()
-	endsWithin(quiet)
+	if stopped != nil && aborting {
+		endsWithin(stopped)
+	}
 }
 
-// awaitQuiet waits until no goroutine sends. c.mu is held, but not throughout.
-func (c *Conn) awaitQuiet() {
-	for c.send.state == sending {
-		if c.send.quiet == nil {
-			c.send.quiet = make(chan struct{})
-		}
-		quiet := c.send.quiet
-		c.mu.Unlock()
-		<-quiet
-		c.mu.Lock()
+// whenStopped returns what is closed when the goroutine that sends stops; nil: none sends. Conn.mu is held.
+func (s *sender) whenStopped() <-chan struct{} {
+	if s.state != sending {
+		return nil
 	}
+	if s.stopped == nil {
+		s.stopped = make(chan struct{})
+	}
+	return s.stopped
 }
 
 // aside calls what ends a connection. A plain socket does so at once; others (TLS

@@ -17,18 +17,35 @@ type Source interface {
 	Supply(n int) tarn.Buffer
 }
 
-// supply asks the Source of w, which is served next, for at most n bytes of DATA and returns how many it has supplied. c.mu is
-// held, but not throughout: meanwhile w may have ended.
-func (c *Conn) supply(w *waiting, n int) int {
-	n = int(min(int64(n), w.out.SourceLen, w.s.out, c.peer.conn))
-	source := w.out.Source
-	w.supplied = true
-	c.mu.Unlock()
-	b, err := ask(source, n)
-	c.mu.Lock()
+// request is what a Source is asked for: at most n bytes of DATA of a Write. Without a Write it is no request.
+type request struct {
+	w *waiting
+	n int
+}
+
+// begin notes that the Source is being asked. Conn.mu is held.
+func (r request) begin() { r.w.supplied = true }
+
+// ask asks the Source; the error is a *sourcePanic. Conn.mu is not held.
+func (r request) ask() (_ tarn.Buffer, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &sourcePanic{v}
+		}
+	}()
+	b := r.w.out.Source.Supply(r.n)
+	if b.Len() > r.n {
+		b.Free()
+		return tarn.Buffer{}, &sourcePanic{errSupplied}
+	}
+	return b, nil
+}
+
+// supplied gives the Write what its Source has supplied; the Write may have ended meanwhile. c.mu is held.
+func (c *Conn) supplied(r request, b tarn.Buffer, err error) {
+	w := r.w
 	w.supplied = false
-	n = b.Len()
-	w.out.SourceLen -= int64(n) // also if it is not sent: the Source does not have it any more
+	w.out.SourceLen -= int64(b.Len()) // also if it is not sent: the Source does not have it any more
 	switch {
 	case !w.active:
 		b.Free()
@@ -37,14 +54,12 @@ func (c *Conn) supply(w *waiting, n int) int {
 		}
 		w.done <- err
 		w.ended = nil
-		return 0
-	case n == 0:
+	case b.Len() == 0:
 		b.Free()
 		c.endWait(w, err)
 	default:
 		w.out.Data = b
 	}
-	return n
 }
 
 // sourcePanic is what a Source has panicked with. It takes the place of the error of its Write, and Write panics with it: the goroutine that asks
@@ -55,18 +70,3 @@ func (p *sourcePanic) Error() string { return fmt.Sprintf("h2: a Source has pani
 
 // errSupplied is what a Write panics with whose Source breaks its contract.
 const errSupplied = "h2: a Source has supplied more than it was asked for"
-
-// ask asks source for at most n bytes; the error is a *sourcePanic.
-func ask(source Source, n int) (_ tarn.Buffer, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &sourcePanic{v}
-		}
-	}()
-	b := source.Supply(n)
-	if b.Len() > n {
-		b.Free()
-		return tarn.Buffer{}, &sourcePanic{errSupplied}
-	}
-	return b, nil
-}

@@ -36,11 +36,17 @@ func (c *Conn) teardown(err error) error {
 
 	c.mu.Lock()
 	c.become(socketClosed, nil)
+	stopped := c.send.whenStopped()
+	c.mu.Unlock()
+	if stopped != nil {
+		<-stopped // a goroutine that writes sees the closed connection and stops
+	}
+
+	c.mu.Lock()
 	orphans := make([]*Stream, 0, len(c.streams))
 	for _, s := range c.streams {
 		orphans = append(orphans, s)
 	}
-	c.awaitQuiet() // a goroutine that writes sees the closed connection and stops
 	c.dropQueued()
 	c.dropWriter()
 	c.dropPings()

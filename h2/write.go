@@ -76,11 +76,11 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	err := c.write(ctx, s, o)
 	idle, twice := false, false
 	if err == nil {
-		c.gather()
+		m := c.together()
 		if twice = o.Release && s.releasedSince(gen); o.Release && !twice {
 			idle = c.release(s)
 		}
-		c.flush(flushInTurn)
+		c.flush(m)
 	}
 	c.mu.Unlock()
 	if twice {
