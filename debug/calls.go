@@ -158,8 +158,11 @@ func callFunctions() template.FuncMap {
 		"codes": func(m endpoint.Method) []event {
 			var list []event
 			for _, code := range slices.Sorted(maps.Keys(m.Codes)) {
-				if code != "OK" {
+				switch {
+				case endpoint.Failure(code):
 					list = append(list, event{code, m.Codes[code], bad})
+				case code == "4xx":
+					list = append(list, event{code, m.Codes[code], warn})
 				}
 			}
 			slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(b.Count, a.Count) })

@@ -65,14 +65,18 @@ func (r *Registry) Pools() []*tarn.Pool {
 }
 
 // AddEndpoints puts servers and clients at the end of the set: *rpc.Server, *rpc.ClientConn,
-// *h2http.Server, *h2http.Transport. One that is in it already, or nil, is left out.
-// Sources must be comparable.
+// *h2http.Server, *h2http.Transport. One that is in it already, or nil, is left out. An [endpoint.Observer] counts calls
+// from then on. Sources must be comparable.
 func (r *Registry) AddEndpoints(sources ...endpoint.Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range sources {
-		if s != nil && !slices.Contains(r.endpoints, s) {
-			r.endpoints = append(r.endpoints, s)
+		if s == nil || slices.Contains(r.endpoints, s) {
+			continue
+		}
+		r.endpoints = append(r.endpoints, s)
+		if o, ok := s.(endpoint.Observer); ok {
+			o.Observe()
 		}
 	}
 }

@@ -9,6 +9,13 @@ import "time"
 // second for each page, and returns values that its caller may keep.
 type Source interface{ Endpoint() State }
 
+// Observer is a Source that counts calls only if something shows them.
+type Observer interface {
+	Source
+	// Observe has calls counted from now on. A debug.Registry calls it for what is added to it.
+	Observe()
+}
+
 // Bounds on what a State lists.
 const (
 	MaxConns   = 64 // the busiest
@@ -39,7 +46,7 @@ type State struct {
 	Observed bool     `json:"observed"`
 	Calls    uint64   `json:"calls"`   // begun
 	Done     uint64   `json:"done"`    // ended
-	Failed   uint64   `json:"failed"`  // ended with another status than OK
+	Failed   uint64   `json:"failed"`  // ended with a Failure
 	Active   int64    `json:"active"`  // in progress
 	Seconds  float64  `json:"seconds"` // that ended calls took, added up
 	Methods  []Method `json:"methods,omitempty"`
@@ -85,10 +92,18 @@ type Method struct {
 	Name    string            `json:"name"`
 	Started uint64            `json:"started"`
 	Active  int64             `json:"active"`
-	Codes   map[string]uint64 `json:"codes"`   // calls that ended, by status code
+	Codes   map[string]uint64 `json:"codes"`   // calls that ended, by status code; of HTTP by class, see Failure
 	Seconds float64           `json:"seconds"` // that ended calls took, added up
 	P50     float64           `json:"p50_seconds"`
-	P99     float64           `json:"p99_seconds"` // both to a factor of the square root of 2, over all calls
+	P99     float64           `json:"p99_seconds"` // both over all calls
+	Minute  Recent            `json:"last_minute"`
+}
+
+// Recent is the calls of one method that ended in the last minute, up to 70 seconds.
+type Recent struct {
+	Ended uint64  `json:"ended"`
+	P50   float64 `json:"p50_seconds"`
+	P99   float64 `json:"p99_seconds"`
 }
 
 // Ended is how many calls have ended.
@@ -100,8 +115,26 @@ func (m Method) Ended() uint64 {
 	return n
 }
 
-// Failed is how many calls have ended with another status than OK.
-func (m Method) Failed() uint64 { return m.Ended() - m.Codes["OK"] }
+// Failed is how many calls have ended with a Failure.
+func (m Method) Failed() uint64 {
+	n := uint64(0)
+	for code, c := range m.Codes {
+		if Failure(code) {
+			n += c
+		}
+	}
+	return n
+}
+
+// Failure reports whether a code of Method.Codes is that of a call that failed: every status of gRPC but OK, and of HTTP "5xx", "reset" (the
+// stream ended before the response did) and "error" (a client got no response). A client's mistake, "4xx", is none.
+func Failure(code string) bool {
+	switch code {
+	case "OK", "2xx", "3xx", "4xx":
+		return false
+	}
+	return true
+}
 
 // Wait is the calls of one method that wait for the same thing.
 type Wait struct {

@@ -27,6 +27,15 @@ type floatGauge struct {
 	name string
 }
 
+type floatLevel struct {
+	noop.Float64ObservableGauge
+	name string
+}
+
+func (*floatMeter) Float64ObservableGauge(name string, _ ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
+	return floatLevel{name: name}, nil
+}
+
 func (*floatMeter) Float64ObservableCounter(name string, _ ...metric.Float64ObservableCounterOption) (metric.Float64ObservableCounter, error) {
 	return floatCounter{name: name}, nil
 }

@@ -114,8 +114,11 @@ func instrument(meter metric.Meter, name, help, unit string, kind metrics.Kind) 
 
 // floatInstrument makes a counter or a gauge of floating-point values.
 func floatInstrument(meter metric.Meter, name, help, unit string, kind metrics.Kind) (metric.Float64Observable, error) {
-	if kind == metrics.Counter {
+	switch kind {
+	case metrics.Counter:
 		return meter.Float64ObservableCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
+	case metrics.Level:
+		return meter.Float64ObservableGauge(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
 	}
 	return meter.Float64ObservableUpDownCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
 }

@@ -37,6 +37,11 @@ func (c *catalogue) Float64ObservableUpDownCounter(name string, o ...metric.Floa
 	return floatGauge{name: name}, nil
 }
 
+func (c *catalogue) Float64ObservableGauge(name string, o ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
+	c.families[name] = scrape.Family{Type: "gauge", Help: metric.NewFloat64ObservableGaugeConfig(o...).Description()}
+	return floatLevel{name: name}, nil
+}
+
 // samples takes the values of all instruments.
 type samples struct {
 	embedded.Observer
@@ -60,6 +65,8 @@ func (s samples) ObserveFloat64(i metric.Float64Observable, v float64, o ...metr
 	case floatCounter:
 		name = i.name
 	case floatGauge:
+		name = i.name
+	case floatLevel:
 		name = i.name
 	}
 	s.observe(name, v, o)

@@ -6,15 +6,23 @@ import (
 	"time"
 )
 
-// epoch is what Stamps count from. Only differences matter.
+// epoch is what Instants count from. Only differences matter.
 var epoch = time.Now()
 
-// Stamp is a time that is safe for concurrent use. A time.Time has three times its size, and its Unix time alone would change with the
-// system's clock.
+// Instant is a time, in nanoseconds since the program began. A time.Time has three times its size.
+type Instant time.Duration
+
+// Now returns the present time.
+func Now() Instant { return Instant(time.Since(epoch)) }
+
+// Since returns how long before i the time t was.
+func (i Instant) Since(t Instant) time.Duration { return time.Duration(i - t) }
+
+// Stamp is an Instant that is safe for concurrent use.
 type Stamp struct{ at atomic.Int64 }
 
 // Set makes the present time s.
-func (s *Stamp) Set() { s.at.Store(int64(time.Since(epoch))) }
+func (s *Stamp) Set() { s.at.Store(int64(Now())) }
 
 // Since returns how long ago s was set.
-func (s *Stamp) Since() time.Duration { return time.Since(epoch) - time.Duration(s.at.Load()) }
+func (s *Stamp) Since() time.Duration { return Now().Since(Instant(s.at.Load())) }

@@ -74,6 +74,12 @@ func Endpoint() []EndpointMetric {
 			return by(func(endpoint.State) map[string]uint64 { return m.Codes })(endpoint.State{})
 		})},
 		{"tarn_endpoint_call_seconds_total", "What ended calls took, added up.", "s", Counter, []string{"method"}, ofMethods(func(m endpoint.Method) []Point { return []Point{{Value: m.Seconds}} })},
+		{"tarn_endpoint_call_latency_seconds", "What calls took that ended in the last minute, up to 70 seconds.", "s", Level, []string{"method", "quantile"}, ofMethods(func(m endpoint.Method) []Point {
+			if m.Minute.Ended == 0 {
+				return nil
+			}
+			return []Point{{[]string{"0.5"}, m.Minute.P50}, {[]string{"0.99"}, m.Minute.P99}}
+		})},
 		{"tarn_endpoint_session_connected", "1 if the SMB session has a connection, by the address, the dialect and the protection of the last one.", "{connection}", Gauge,
 			[]string{"server", "dialect", "protection"}, func(e endpoint.State) []Point {
 				if s := e.Session; s != nil {

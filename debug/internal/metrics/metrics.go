@@ -15,6 +15,7 @@ type Kind int
 const (
 	Counter Kind = iota // only grows
 	Gauge
+	Level // a gauge that is not added up, such as a quantile
 )
 
 // Metric is one value of a pool, named by the conventions of Prometheus: base units, counters end in
