@@ -1,7 +1,6 @@
 package vet
 
 import (
-	"go/constant"
 	"go/token"
 	"go/types"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
-
-func intValue(n int64) constant.Value { return constant.MakeInt64(n) }
 
 func calleeName(c *ssa.CallCommon) string {
 	if fn := code.Callee(c); fn != nil {
@@ -58,7 +55,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	if fn != nil && v != nil && con != nil {
 		for i := range vars {
 			if con.NilErr&(1<<i) != 0 {
-				s.learn("nil("+f.canon(vars[i])+")", true)
+				s.learn(f.isNil(vars[i]), true)
 			}
 		}
 	}
@@ -138,7 +135,7 @@ func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	if _, ok := s.vals[slot{v, -1}]; ok {
 		return binding{}
 	}
-	r := f.refAt(refKey{v, -5, ""}, handle, pos)
+	r := f.refAt(refKey{v: v, from: fromUse}, handle, pos)
 	r.site = nil
 	s.lives[r] = life{st: foreign}
 	b := binding{refs: []*ref{r}}
@@ -150,7 +147,7 @@ func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 		s.places[p] = b
 	}
 	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
-		if p, ok := f.placeOf(load.X); ok && isElement(p) {
+		if p, ok := f.placeOf(load.X); ok && p.IsElement() {
 			s.places[p] = b
 		}
 	}

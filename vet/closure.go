@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -103,9 +104,9 @@ func (f *flow) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
 }
 
 // dropViewsIn stops tracking the views stored at a place.
-func (f *flow) dropViewsIn(s *state, p place) {
+func (f *flow) dropViewsIn(s *state, p places.Place) {
 	for q, b := range s.places {
-		if q.within(p) && len(b.views) > 0 {
+		if q.Within(p) && len(b.views) > 0 {
 			if len(b.refs) == 0 {
 				delete(s.places, q)
 				continue

@@ -4,12 +4,12 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
 )
 
 // This file handles conditions of branches. Equal conditions have the same key, so that the second test of
@@ -18,56 +18,13 @@ import (
 // truth is the value of a condition.
 type truth = bool
 
-// condition is a key and whether the branch taken on true means that it holds. subjects are the values whose
-// redefinition invalidates it.
-type condition struct {
-	key      string
-	positive bool
-	subjects []ssa.Value
+// test is the condition that a bool tests, and whether the bool is true if that holds.
+func (f *flow) test(v ssa.Value) (c *conditions.Condition, positive truth) {
+	return f.table.Test(v, f.term)
 }
 
-func (f *flow) condition(v ssa.Value) condition {
-	switch v := v.(type) {
-	case *ssa.UnOp:
-		if v.Op == token.NOT {
-			c := f.condition(v.X)
-			c.positive = !c.positive
-			return c
-		}
-	case *ssa.BinOp:
-		x, y := f.canon(v.X), f.canon(v.Y)
-		subjects := append(f.subjects(v.X), f.subjects(v.Y)...)
-		if code.IsNil(v.X) {
-			x, y = y, x
-		}
-		switch v.Op {
-		case token.EQL, token.NEQ:
-			if y == "nil" {
-				return condition{"nil(" + x + ")", v.Op == token.EQL, subjects}
-			}
-			if k, ok := zeroLength(v.X, v.Y); ok {
-				return condition{"empty(" + f.canon(k) + ")", v.Op == token.EQL, subjects}
-			}
-			return condition{x + "==" + y, v.Op == token.EQL, subjects}
-		case token.LSS, token.GEQ:
-			return f.order(v.X, v.Y, v.Op == token.LSS, subjects)
-		case token.GTR, token.LEQ:
-			return f.order(v.Y, v.X, v.Op == token.GTR, subjects)
-		}
-	}
-	return condition{"is(" + f.canon(v) + ")", true, f.subjects(v)}
-}
-
-// order is x < y, or its opposite.
-func (f *flow) order(x, y ssa.Value, positive truth, subjects []ssa.Value) condition {
-	if isZero(x) && lengthOf(y) != nil { // 0 < len
-		return condition{"empty(" + f.canon(lengthOf(y)) + ")", !positive, subjects}
-	}
-	if isOne(y) && lengthOf(x) != nil { // len < 1
-		return condition{"empty(" + f.canon(lengthOf(x)) + ")", positive, subjects}
-	}
-	return condition{f.canon(x) + "<" + f.canon(y), positive, subjects}
-}
+// isNil is the condition that a value is nil.
+func (f *flow) isNil(v ssa.Value) *conditions.Condition { return f.table.Nil(f.term(v)) }
 
 // lengthOf returns x when v is len(x) or x.Len().
 func lengthOf(v ssa.Value) ssa.Value {
@@ -84,146 +41,107 @@ func lengthOf(v ssa.Value) ssa.Value {
 	return nil
 }
 
-func zeroLength(x, y ssa.Value) (ssa.Value, bool) {
-	if isZero(y) && lengthOf(x) != nil {
-		return lengthOf(x), true
-	}
-	if isZero(x) && lengthOf(y) != nil {
-		return lengthOf(y), true
-	}
-	return nil, false
-}
-
-func isZero(v ssa.Value) bool { return isInt(v, 0) }
-func isOne(v ssa.Value) bool  { return isInt(v, 1) }
-
-func isInt(v ssa.Value, n int64) bool {
+// isZero reports whether a value is the constant 0.
+func isZero(v ssa.Value) bool {
 	c, ok := v.(*ssa.Const)
 	if !ok || c.Value == nil || c.Value.Kind() != constant.Int {
 		return false
 	}
-	i, exact := constant.Int64Val(c.Value)
-	return exact && i == n
+	n, exact := constant.Int64Val(c.Value)
+	return exact && n == 0
 }
 
-// canon names a value so that values that the analysis finds equal have the same name:
-// loads of one variable, lengths of one slice.
-func (f *flow) canon(v ssa.Value) string {
+// term names a value so that values that the analysis finds equal have the same name: loads of one variable, lengths of one
+// slice.
+func (f *flow) term(v ssa.Value) *conditions.Term {
 	switch v := v.(type) {
-	case *ssa.Const:
-		if v.IsNil() {
-			return "nil"
-		}
-		return v.String()
 	case *ssa.UnOp:
 		if v.Op == token.MUL {
 			if p, ok := f.placeOf(v.X); ok {
-				return "*" + strconv.Itoa(f.number(p.root)) + p.path
+				return f.table.Load(p)
 			}
 		}
 	case *ssa.Call:
 		if x := lengthOf(v); x != nil {
-			return "len(" + f.canon(x) + ")"
+			return f.table.Of(conditions.Length, f.term(x))
 		}
 		if fn := v.Call.StaticCallee(); fn != nil && len(v.Call.Args) == 1 && f.kinds.kindOf(v.Call.Args[0].Type()) == handle {
-			return fn.Name() + "(" + f.canon(v.Call.Args[0]) + ")"
+			return f.table.Method(fn.Name(), f.term(v.Call.Args[0]))
 		}
 	case *ssa.ChangeType:
-		return f.canon(v.X)
+		return f.term(v.X)
 	case *ssa.Convert:
-		return "conv(" + f.canon(v.X) + ")"
+		return f.table.Of(conditions.Converted, f.term(v.X))
 	}
-	return strconv.Itoa(f.number(v))
+	return f.table.Value(v)
 }
 
-// subjects are the values on which a name depends.
-func (f *flow) subjects(v ssa.Value) []ssa.Value {
-	switch w := v.(type) {
-	case *ssa.Const:
-		return nil
-	case *ssa.UnOp:
-		if w.Op == token.MUL {
-			if p, ok := f.placeOf(w.X); ok {
-				return []ssa.Value{p.root}
-			}
-		}
-	case *ssa.Call:
-		if x := lengthOf(w); x != nil {
-			return f.subjects(x)
-		}
-		if len(w.Call.Args) == 1 && f.kinds.kindOf(w.Call.Args[0].Type()) == handle {
-			return f.subjects(w.Call.Args[0])
-		}
-	case *ssa.ChangeType:
-		return f.subjects(w.X)
-	case *ssa.Convert:
-		return f.subjects(w.X)
-	}
-	return []ssa.Value{v}
+// changes reports whether a term may be another one in the next iteration of a loop, although what it depends on is the same.
+func changes(t *conditions.Term) bool {
+	return t.Form == conditions.Load || t.Form == conditions.Method && (t.Text == "Unique" || strings.HasSuffix(t.Text, "room"))
 }
 
 // root resolves aliases of a condition.
-func (s *state) root(key string) string {
+func (s *state) root(c *conditions.Condition) *conditions.Condition {
 	for range 8 {
-		next, ok := s.alias[key]
+		next, ok := s.alias[c]
 		if !ok {
 			break
 		}
-		key = next
+		c = next
 	}
-	return key
+	return c
 }
 
 // learned returns the known value of a condition.
-func (s *state) learned(key string) (value, ok bool) {
-	if value, ok = s.facts[key]; ok {
+func (s *state) learned(c *conditions.Condition) (value, ok bool) {
+	if value, ok = s.facts[c]; ok {
 		return value, ok
 	}
-	value, ok = s.facts[s.root(key)]
+	value, ok = s.facts[s.root(c)]
 	return value, ok
 }
 
+// unlearn forgets what is known of a condition: its terms have new values.
+func (s *state) unlearn(c *conditions.Condition) {
+	delete(s.facts, c)
+	delete(s.alias, c)
+}
+
 // learn records that a condition holds or not, and resolves the states that depend on it.
-func (s *state) learn(key string, value truth) {
-	s.facts[key] = value
-	if r := s.root(key); r != key {
+func (s *state) learn(c *conditions.Condition, value truth) {
+	s.facts[c] = value
+	if r := s.root(c); r != c {
 		s.facts[r] = value
 		s.resolve(r, value)
 	}
-	s.resolve(key, value)
+	s.resolve(c, value)
 	if value {
-		s.exclude(key)
+		s.exclude(c)
 	}
 }
 
 // exclude resolves what depends on a value being another constant than the one that it is by a condition that holds: on
 // another case of a select statement.
-func (s *state) exclude(key string) {
-	x, y, ok := strings.Cut(key, "==")
-	if !ok || !isConstName(y) {
-		return
-	}
+func (s *state) exclude(c *conditions.Condition) {
 	for _, l := range s.lives {
-		if other, z, ok := strings.Cut(l.key, "=="); ok && other == x && z != y && isConstName(z) {
+		if l.key.Excludes(c) {
 			s.facts[l.key] = false
 			s.resolve(l.key, false)
 		}
 	}
 }
 
-// isConstName reports whether a name that canon gave is a constant's, "1:int".
-func isConstName(name string) bool { return strings.Contains(name, ":") }
-
-func (s *state) resolve(key string, value truth) {
+func (s *state) resolve(c *conditions.Condition, value truth) {
 	for r, l := range s.lives {
-		if l.failure == key && !value && l.st == held {
+		if l.failure == c && !value && l.st == held {
 			s.lives[r] = life{st: void}
 			continue
 		}
-		if l.key != key {
+		if l.key != c {
 			continue
 		}
-		l.key = ""
+		l.key = nil
 		if !value {
 			l.st, l.sent = l.alt, false
 			if l.same != nil {
@@ -280,16 +198,12 @@ func (f *flow) constantFact(v ssa.Value) (value, ok bool) {
 
 func (c *contract) nonNil() bool { return c != nil && c.NonNil }
 
-// factKey is the condition that a bool, an error or a pointer itself is.
-func (f *flow) factKey(v ssa.Value) string {
+// fact is the condition that a bool, an error or a pointer itself is, and whether the bool is true if that holds.
+func (f *flow) fact(v ssa.Value) (c *conditions.Condition, positive truth) {
 	if code.IsBool(v.Type()) {
-		c := f.condition(v)
-		if c.positive {
-			return c.key
-		}
-		return "!" + c.key
+		return f.test(v)
 	}
-	return "nil(" + f.canon(v) + ")"
+	return f.isNil(v), true
 }
 
 // valueOf is what is known of a bool (is it true) or of an error or pointer (is it nil).
@@ -297,14 +211,11 @@ func (f *flow) valueOf(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok := f.constantFact(v); ok {
 		return value, true
 	}
-	if code.IsBool(v.Type()) {
-		c := f.condition(v)
-		if value, ok := s.learned(c.key); ok {
-			return value == c.positive, true
-		}
-		return false, false
+	c, positive := f.fact(v)
+	if value, ok := s.learned(c); ok {
+		return value == positive, true
 	}
-	return s.learned("nil(" + f.canon(v) + ")")
+	return false, false
 }
 
 // implied learns the consequences of a branch beyond its condition: a value that equals a sentinel error, or
@@ -325,20 +236,20 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 					continue
 				}
 				if null, ok := f.valueOf(s, pair[1]); ok && !null {
-					s.learn("nil("+f.canon(pair[0])+")", false)
+					s.learn(f.isNil(pair[0]), false)
 				}
 			}
 		}
 		if (v.Op == token.EQL) == taken && (v.Op == token.EQL || v.Op == token.NEQ) && isZero(v.Y) {
 			f.gotNothing(s, v.X)
 		}
-		c := f.condition(v)
+		c, positive := f.test(v)
 		x := lengthOf(v.X)
 		if x == nil {
 			x = lengthOf(v.Y)
 		}
-		switch empty := strings.HasPrefix(c.key, "empty("); {
-		case empty && taken == c.positive:
+		switch {
+		case c.Op == conditions.Empty && taken == positive:
 			f.nothingIn(s, x, byLength)
 		case x != nil && f.kinds.kindOf(x.Type()) == handle:
 			f.found(s, f.refsOf(s, x))
@@ -350,7 +261,7 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 		}
 		switch arg := v.Call.Args[0]; {
 		case taken && fn.Pkg != nil && fn.Pkg.Pkg.Path() == "errors" && (fn.Name() == "Is" || fn.Name() == "As"):
-			s.learn("nil("+f.canon(arg)+")", false)
+			s.learn(f.isNil(arg), false)
 		case taken && fn.Name() == "IsZero":
 			f.nothingIn(s, arg, "")
 		case fn.Name() == "IsZero":
@@ -373,7 +284,7 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 		}
 		// A type assertion on an error that succeeded.
 		if a, ok := v.Tuple.(*ssa.TypeAssert); ok && taken && v.Index == 1 {
-			s.learn("nil("+f.canon(a.X)+")", false)
+			s.learn(f.isNil(a.X), false)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // free ends references.
@@ -29,7 +31,7 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		case unknown:
-			if r.kind == handle && l.key == "" && !l.several {
+			if r.kind == handle && l.key == nil && !l.several {
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		}
@@ -54,7 +56,7 @@ func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
 // not followed further; that a lent one ends here is reported.
 func (f *flow) mayEnd(s *state, r *ref, l life, pos token.Pos, to string) bool {
 	switch {
-	case l.key != "" && l.alt != void:
+	case l.key != nil && l.alt != void:
 		s.forget(r)
 		return false
 	case l.st == lent:
@@ -113,11 +115,11 @@ func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, 
 		if l.st != held && l.st != foreign && l.st != lent {
 			continue
 		}
-		if !ok && l.key == "" && p.When == ifTrue { // a caller that ignores the result relies on it
+		if !ok && l.key == nil && p.When == ifTrue { // a caller that ignores the result relies on it
 			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with}
 			continue
 		}
-		if !ok || l.key != "" {
+		if !ok || l.key != nil {
 			s.forget(r)
 			continue
 		}
@@ -127,8 +129,7 @@ func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, 
 			continue
 		}
 		s.lives[r] = life{st: given, pos: pos, by: to, key: key, alt: alt, with: l.with}
-		delete(s.facts, key)
-		delete(s.alias, key)
+		s.unlearn(key)
 	}
 }
 
@@ -153,20 +154,20 @@ func (f *flow) fill(s *state, b binding, pos token.Pos) {
 // outlet handles a pointer to a variable passed to a function that may store a reference there.
 func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos token.Pos) {
 	at, ok := f.placeOf(a)
-	leaf, only := "", false
+	leaf, only := places.Path{}, false
 	if ok {
-		leaf, only = f.kinds.onlyLeaf(f.typeAt(at))
+		leaf, only = f.kinds.onlyLeaf(at.Type())
 	}
-	if p.Effect != effectFillLeaf || !only || !at.local() || s.escaped[at.root] {
+	if p.Effect != effectFillLeaf || !only || !at.Local() || s.escaped[at.Root] {
 		if ok {
 			f.giveAway(s, s.places[at])
 		}
 		f.escapePointer(s, a)
 		return
 	}
-	in := place{at.root, at.path + leaf}
-	r := f.refAt(refKey{at.root, -7, in.path}, handle, pos)
-	r.site, r.field = at.root, f.nameOf(in)
+	in := at.Join(leaf)
+	r := f.refAt(refKey{v: at.Root, from: fromOutlet, path: in.Path}, handle, pos)
+	r.site, r.field = at.Root, f.nameOf(in)
 	l := life{st: held, pos: pos}
 	if out := outcomes(c.Signature()); len(out) > 0 && s.lives[r].st != held {
 		key, ok := f.outcome(v, out[0].when, out[0].at)
@@ -175,11 +176,10 @@ func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos 
 			return
 		}
 		l.key, l.alt = key, void
-		delete(s.facts, key)
-		delete(s.alias, key)
+		s.unlearn(key)
 	}
 	for q := range s.places {
-		if q.within(at) {
+		if q.Within(at) {
 			delete(s.places, q)
 		}
 	}
@@ -206,8 +206,7 @@ func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos tok
 			}
 			continue
 		}
-		delete(s.facts, key)
-		delete(s.alias, key)
+		s.unlearn(key)
 		l.key, l.alt = key, void
 		s.lives[r] = l
 	}
@@ -238,7 +237,7 @@ func (f *flow) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos)
 			}
 		case p.When == ifNil:
 			key, ok := f.outcome(v, p.When, p.At)
-			if !ok || l.key != "" || l.st != held {
+			if !ok || l.key != nil || l.st != held {
 				l = life{st: min(l.st, unknown), changes: l.changes}
 				break
 			}

@@ -4,12 +4,12 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // Limits of the search through one function. Paths beyond them are left out, which misses mistakes but causes
@@ -23,13 +23,14 @@ const (
 type flow struct {
 	*checker
 	fn      *ssa.Function
-	numbers map[ssa.Value]int
-	refs    map[any]*ref
+	numbers code.Numbers
+	refs    map[refKey]*ref
 	live    []map[ssa.Value]bool // values used in or after a block, by its index
-	tests   []map[string]bool    // conditions tested in or after a block
-	kills   map[ssa.Value][]string
-	back    map[[2]int]bool // edges to a dominating block
-	entry   *contract       // the declared contract of the parameters
+	table   conditions.Table
+	tests   []map[*conditions.Condition]bool      // conditions tested in or after a block
+	about   map[ssa.Value][]*conditions.Condition // conditions that depend on a value
+	back    map[[2]int]bool                       // edges to a dominating block
+	entry   *contract                             // the declared contract of the parameters
 	exits   []exit
 	visits  int
 	cut     bool // not all paths were followed
@@ -37,7 +38,6 @@ type flow struct {
 	returns bool // a path reaches a return
 	// now is the instruction that runs; deferring the defer statement whose call runs.
 	now, deferring token.Pos
-	pointers       map[ssa.Value]int  // values that are roots of places
 	strays         map[ssa.Value]bool // roots of places whose content is freed or given away after it was forgotten
 	takesOut       *bool              // see emptied
 	loops          *bool              // see loopsOver
@@ -51,20 +51,32 @@ type exit struct {
 	args []binding // of the results
 }
 
+// refKey says which ref is meant: each has one for each of its values, and one of the iteration before.
 type refKey struct {
 	v     ssa.Value
-	index int
-	path  string
+	from  origin
+	index int         // of fromResult and fromLoan: the result, or -1 for the only one
+	path  places.Path // of what is in the memory to which v leads
 }
 
-func (f *flow) number(v ssa.Value) int {
-	n, ok := f.numbers[v]
-	if !ok {
-		n = len(f.numbers)
-		f.numbers[v] = n
-	}
-	return n
-}
+// origin says how a function came by a reference.
+type origin uint8
+
+const (
+	fromResult   origin = iota // a call returned it, or a channel delivered it
+	fromArgument               // v is a parameter
+	fromMemory                 // it was in memory when the function looked there first
+	fromHolder                 // it is in the container to which a call returned a pointer
+	fromCopy                   // it is what a container had that was copied by value
+	fromUse                    // v is a value of unknown origin, which was used
+	fromNothing                // v is an empty slice of references
+	fromOutlet                 // a call stored it in a variable
+	fromSent                   // a call sent what was in a variable, which is empty now
+	fromReceived               // a call received it in a variable
+	fromLoan                   // it is bytes that a value lends
+)
+
+func (f *flow) number(v ssa.Value) int { return f.numbers.Of(v) }
 
 // refAt is the ref of a site.
 func (f *flow) refAt(key refKey, k kind, pos token.Pos) *ref {
@@ -89,7 +101,7 @@ func (f *flow) olderOf(r *ref) *ref {
 func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 	f := &flow{
 		checker: c, fn: fn, entry: entry,
-		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, pointers: map[ssa.Value]int{}, strays: map[ssa.Value]bool{},
+		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{},
 	}
 	f.live = code.Live(f.fn)
 	f.conditions()
@@ -106,33 +118,33 @@ func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 // conditions computes the conditions that each block or one after it tests, and the values whose redefinition
 // invalidates them.
 func (f *flow) conditions() {
-	f.tests = make([]map[string]bool, len(f.fn.Blocks))
-	note := func(at map[string]bool, key string, subjects []ssa.Value) {
-		at[strings.TrimPrefix(key, "!")] = true
-		for _, v := range subjects {
-			if !slices.Contains(f.kills[v], key) {
-				f.kills[v] = append(f.kills[v], strings.TrimPrefix(key, "!"))
+	f.tests = make([]map[*conditions.Condition]bool, len(f.fn.Blocks))
+	note := func(at map[*conditions.Condition]bool, v ssa.Value) {
+		c, _ := f.fact(v)
+		at[c] = true
+		for _, v := range c.Roots() {
+			if !slices.Contains(f.about[v], c) {
+				f.about[v] = append(f.about[v], c)
 			}
 		}
 	}
 	matters := func(v ssa.Value) bool { return code.IsError(v.Type()) || code.IsBool(v.Type()) }
 	for i, b := range f.fn.Blocks {
-		f.tests[i] = map[string]bool{}
+		f.tests[i] = map[*conditions.Condition]bool{}
 		for _, instr := range b.Instrs {
 			switch instr := instr.(type) {
 			case *ssa.If:
-				c := f.condition(instr.Cond)
-				note(f.tests[i], c.key, c.subjects)
+				note(f.tests[i], instr.Cond)
 			case *ssa.Phi:
 				if matters(instr) {
 					for _, e := range append([]ssa.Value{instr}, instr.Edges...) {
-						note(f.tests[i], f.factKey(e), f.subjects(e))
+						note(f.tests[i], e)
 					}
 				}
 			case *ssa.Return:
 				for _, r := range instr.Results {
 					if matters(r) {
-						note(f.tests[i], f.factKey(r), f.subjects(r))
+						note(f.tests[i], r)
 					}
 				}
 			}
@@ -198,10 +210,9 @@ func (f *flow) block(b *ssa.BasicBlock, s *state) []visit {
 			f.now = pos
 		}
 		if v, ok := instr.(ssa.Value); ok {
-			for _, key := range f.kills[v] {
-				if _, phi := instr.(*ssa.Phi); !phi {
-					delete(s.facts, key)
-					delete(s.alias, key)
+			if _, phi := instr.(*ssa.Phi); !phi {
+				for _, c := range f.about[v] {
+					s.unlearn(c)
 				}
 			}
 			f.redefine(s, v)
@@ -231,12 +242,10 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 	if _, ok := v.(*ssa.Alloc); ok {
 		return
 	}
-	index := ""
-	if n, ok := f.numbers[v]; ok && !code.IsBool(v.Type()) {
-		index = "[v" + strconv.Itoa(n) + "]"
-	}
+	n, numbered := f.numbers.Known(v)
+	indexed := func(step places.Step) bool { return step.Kind == places.Indexed && step.N == int64(n) }
 	for p := range s.places {
-		if p.root == v || index != "" && strings.Contains(p.path, index) {
+		if p.Root == v || numbered && !code.IsBool(v.Type()) && p.Path.Any(indexed) {
 			delete(s.places, p)
 		}
 	}
@@ -244,7 +253,7 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 
 func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If) []visit {
 	known, ok := f.valueOf(s, instr.Cond)
-	c := f.condition(instr.Cond)
+	c, positive := f.test(instr.Cond)
 	var next []visit
 	for i := 1; i >= 0; i-- { // the true branch is followed first
 		taken := i == 0
@@ -254,7 +263,7 @@ func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If) []visit {
 		t := s
 		if !ok {
 			t = s.clone()
-			t.learn(c.key, taken == c.positive)
+			t.learn(c, taken == positive)
 			f.implied(t, instr.Cond, taken)
 			t.trail = &step{instr.Cond.Pos(), taken, s.trail}
 			if !t.trail.pos.IsValid() {
@@ -274,9 +283,9 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 	if f.back[[2]int{from.Index, to.Index}] {
 		clear(s.mapped)
 		// Values loaded from memory may have changed in the next iteration of the loop.
-		for k := range s.facts {
-			if strings.Contains(k, "*") || strings.Contains(k, "Unique(") || strings.Contains(k, "room(") {
-				delete(s.facts, k)
+		for c := range s.facts {
+			if c.Mentions(changes) {
+				delete(s.facts, c)
 			}
 		}
 	}
@@ -286,10 +295,10 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 		b     binding
 		value bool
 		known bool
-		alias string
+		alias *conditions.Condition
 	}
 	var changes []change
-	carried := map[string]bool{}
+	carried := map[*conditions.Condition]bool{}
 	for _, instr := range to.Instrs {
 		phi, ok := instr.(*ssa.Phi)
 		if !ok {
@@ -297,16 +306,15 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 		}
 		c := change{phi: phi, b: f.refsOf(s, phi.Edges[at])}
 		if code.IsNil(phi.Edges[at]) && f.kinds.elements(phi.Type()) {
-			r := f.refAt(refKey{phi, -6, ""}, bag, phi.Pos())
+			r := f.refAt(refKey{v: phi, from: fromNothing}, bag, phi.Pos())
 			s.lives[r] = life{st: void}
 			c.b = binding{refs: []*ref{r}}
 		}
 		if code.IsError(phi.Type()) || code.IsBool(phi.Type()) {
 			c.value, c.known = f.valueOf(s, phi.Edges[at])
 			if !c.known {
-				key := f.factKey(phi.Edges[at])
-				if !strings.HasPrefix(key, "!") {
-					c.alias = s.root(key)
+				if same, positive := f.fact(phi.Edges[at]); positive {
+					c.alias = s.root(same)
 				}
 			}
 		}
@@ -314,12 +322,11 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 		changes = append(changes, c)
 	}
 	for _, c := range changes {
-		for _, key := range f.kills[c.phi] {
-			delete(s.facts, key)
-			delete(s.alias, key)
+		for _, old := range f.about[c.phi] {
+			s.unlearn(old)
 		}
 		// Aliases of this phi's former value are invalid now.
-		own := f.factKey(c.phi)
+		own, _ := f.fact(c.phi)
 		for k, v := range s.alias {
 			if v == own {
 				delete(s.alias, k)
@@ -332,14 +339,14 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 		if !c.b.empty() {
 			s.vals[slot{c.phi, -1}] = c.b
 		}
-		own := f.factKey(c.phi)
+		own, _ := f.fact(c.phi)
 		for k, v := range carried {
 			s.facts[k] = v
 		}
 		switch {
 		case c.known:
 			s.facts[own] = c.value
-		case c.alias != "" && c.alias != own:
+		case c.alias != nil && c.alias != own:
 			s.alias[own] = c.alias
 		}
 	}
@@ -347,20 +354,11 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 }
 
 // carry applies the comparisons known of a value to the phi that takes it.
-func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[string]bool) {
-	old, now := f.canon(from), f.canon(to)
-	for k, v := range s.facts {
-		for _, op := range [2]string{"<", "=="} {
-			x, y, ok := strings.Cut(k, op)
-			if !ok {
-				continue
-			}
-			if x == old {
-				carried[now+op+y] = v
-			}
-			if y == old {
-				carried[x+op+now] = v
-			}
+func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[*conditions.Condition]bool) {
+	old, now := f.term(from), f.term(to)
+	for c, v := range s.facts {
+		if of, ok := f.table.Replace(c, old, now); ok {
+			carried[of] = v
 		}
 	}
 }
@@ -382,12 +380,12 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 		}
 	}
 	tests := f.tests[b.Index]
-	needed := map[string]bool{}
+	needed := map[*conditions.Condition]bool{}
 	for _, l := range s.lives {
-		if l.key != "" {
+		if l.key != nil {
 			needed[l.key] = true
 		}
-		if l.failure != "" {
+		if l.failure != nil {
 			needed[l.failure] = true
 		}
 	}
@@ -404,13 +402,13 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 		}
 	}
 	for r, l := range s.lives {
-		if l.st == held && l.key == "" && r.kind != loan {
+		if l.st == held && l.key == nil && r.kind != loan {
 			continue
 		}
 		if r.kind == loan && (s.viewed(r) || l.kept.by != noKeeper) {
 			continue
 		}
-		if !s.bound(r, slot{}) && r.param < 0 && (l.st != held || l.key == "") && !s.viewed(r) {
+		if !s.bound(r, slot{}) && r.param < 0 && (l.st != held || l.key == nil) && !s.viewed(r) {
 			delete(s.lives, r)
 		}
 	}
@@ -448,7 +446,7 @@ func (f *flow) enter(s *state) {
 		if k == untracked && ptr == untracked {
 			continue
 		}
-		r := f.refAt(refKey{p, -1, ""}, max(k, ptr), p.Pos())
+		r := f.refAt(refKey{v: p, from: fromArgument}, max(k, ptr), p.Pos())
 		r.param, r.field = i, p.Name()
 		l := life{st: foreign}
 		switch e := f.entry.param(i); {
@@ -464,79 +462,70 @@ func (f *flow) enter(s *state) {
 		if k != untracked {
 			s.vals[slot{p, -1}] = b
 		} else {
-			s.places[place{p, ""}] = b
+			s.places[places.Of(p)] = b
 		}
 	}
 }
 
 // elementsOf is the place of which the elements of a slice or map are parts: in a variable, in an element of a map, or an
 // array.
-func (f *flow) elementsOf(v ssa.Value) (place, bool) {
+func (f *flow) elementsOf(v ssa.Value) (places.Place, bool) {
 	switch v := v.(type) {
 	case *ssa.UnOp:
 		if v.Op == token.MUL {
 			p, ok := f.placeOf(v.X)
-			return place{p.root, p.path + "*"}, ok
+			return p.With(places.Step{Kind: places.Pointer}), ok
 		}
 	case *ssa.Lookup:
 		p := f.inMap(v.X, v.Index)
-		return place{p.root, p.path + "*"}, true
+		return p.With(places.Step{Kind: places.Pointer}), true
 	case *ssa.Slice:
 		if _, array := v.X.(*ssa.Alloc); array && v.Low == nil {
 			return f.placeOf(v.X)
 		}
 	}
-	return place{}, false
+	return places.Place{}, false
 }
 
 // inMap is the place of an element of a map.
-func (f *flow) inMap(m, key ssa.Value) place {
-	index := "[v" + strconv.Itoa(f.number(key)) + "]"
-	if c, ok := key.(*ssa.Const); ok && c.Value != nil {
-		index = "[" + c.Value.ExactString() + "]"
+func (f *flow) inMap(m, key ssa.Value) places.Place {
+	p, ok := f.elementsOf(m)
+	if !ok {
+		p = places.Of(m).With(places.Step{Kind: places.Pointer})
 	}
-	if p, ok := f.elementsOf(m); ok {
-		return place{p.root, p.path + index}
-	}
-	return place{m, "*" + index}
+	return p.With(places.Index(key, f.numbers.Of))
 }
 
 // placeOf names the memory to which a pointer leads.
-func (f *flow) placeOf(v ssa.Value) (place, bool) {
+func (f *flow) placeOf(v ssa.Value) (places.Place, bool) {
 	switch v := v.(type) {
 	case *ssa.FieldAddr:
 		if p, ok := f.placeOf(v.X); ok {
-			return place{p.root, p.path + "." + strconv.Itoa(v.Field)}, true
+			return p.With(places.Step{Kind: places.Field, N: int64(v.Field)}), true
 		}
-		return place{}, false
+		return places.Place{}, false
 	case *ssa.IndexAddr:
-		index := "[v" + strconv.Itoa(f.number(v.Index)) + "]"
-		if c, ok := v.Index.(*ssa.Const); ok {
-			index = "[" + c.Value.ExactString() + "]"
-		}
+		index := places.Index(v.Index, f.numbers.Of)
 		if _, array := v.X.Type().Underlying().(*types.Pointer); array {
-			if p, ok := f.placeOf(v.X); ok {
-				return place{p.root, p.path + index}, true
-			}
-			return place{}, false
+			p, ok := f.placeOf(v.X)
+			return p.With(index), ok
 		}
-		if p, ok := f.elementsOf(v.X); ok {
-			return place{p.root, p.path + index}, true
+		p, ok := f.elementsOf(v.X)
+		if !ok {
+			p = places.Of(v.X).With(places.Step{Kind: places.Pointer})
 		}
-		f.pointers[v.X]++
-		return place{v.X, "*" + index}, true
+		return p.With(index), true
 	case *ssa.UnOp:
 		if v.Op == token.MUL {
 			if p, ok := f.placeOf(v.X); ok {
-				return place{p.root, p.path + "*"}, true
+				return p.With(places.Step{Kind: places.Pointer}), true
 			}
 		}
 	case *ssa.ChangeType:
 		return f.placeOf(v.X)
 	}
 	if _, ok := v.Type().Underlying().(*types.Pointer); !ok {
-		return place{}, false
+		return places.Place{}, false
 	}
-	f.pointers[v]++
-	return place{v, ""}, true
+	return places.Of(v), true
 }

@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strconv"
 
 	"golang.org/x/tools/go/ssa"
 
@@ -65,7 +64,7 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 	f.replaced(s, m, value)
 	in := custody{by: memory, pos: m.Pos(), in: "stored in a map"}
 	if p, ok := f.placeOf(m.Map); ok {
-		if in.at = p; p.local() {
+		if in.at = p; p.Local() {
 			value.views = nil
 		}
 	}
@@ -81,13 +80,12 @@ func (f *flow) replaced(s *state, m *ssa.MapUpdate, value binding) {
 		clear(s.mapped)
 	}
 	in := f.inMap(m.Map, m.Key)
-	at := strconv.Itoa(f.number(in.root)) + in.path
-	if old := s.mapped[at]; old != nil {
+	if old := s.mapped[in]; old != nil {
 		f.report(s, leak, old, m.Pos(), "overwritten")
 	}
-	delete(s.mapped, at)
-	if len(value.refs) == 1 && !value.part && value.refs[0].kind == handle && s.lives[value.refs[0]].st == held && s.lives[value.refs[0]].key == "" {
-		s.mapped[at] = value.refs[0]
+	delete(s.mapped, in)
+	if len(value.refs) == 1 && !value.part && value.refs[0].kind == handle && s.lives[value.refs[0]].st == held && s.lives[value.refs[0]].key == nil {
+		s.mapped[in] = value.refs[0]
 	}
 }
 
@@ -117,7 +115,7 @@ func (f *flow) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs bindin
 		}
 	}
 	r := refs.refs[0]
-	if l := s.lives[r]; l.st == held && l.key == "" {
+	if l := s.lives[r]; l.st == held && l.key == nil {
 		s.lives[r] = life{st: lent, pos: mc.Pos(), by: whenTestEnds, with: l.with}
 		return true
 	}
@@ -160,7 +158,7 @@ func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
 			continue
 		}
 		for _, r := range b.refs {
-			if l := s.lives[r]; l.st == held && l.key == "" && (known || l.failure == "" && r.kind == handle) {
+			if l := s.lives[r]; l.st == held && l.key == nil && (known || l.failure == nil && r.kind == handle) {
 				f.report(s, leak, r, ret.Pos(), how)
 				s.forget(r)
 			}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // infer derives the function's effects on its arguments and results from all its paths.
@@ -25,7 +26,7 @@ func (f *flow) infer() *contract {
 	for i, p := range f.fn.Params {
 		switch k := f.kinds.kindOf(p.Type()); {
 		case k != untracked:
-			c.Params[i] = f.inferParam(f.refs[refKey{p, -1, ""}])
+			c.Params[i] = f.inferParam(f.refs[refKey{v: p, from: fromArgument}])
 		case f.kinds.pointee(p.Type()) != untracked:
 			c.Params[i] = f.inferPointer(p)
 		case code.IsError(p.Type()):
@@ -126,11 +127,11 @@ func (e exit) gone(r *ref) (done, kept bool) {
 	}
 	switch l.st {
 	case freed, given:
-		if l.key == "" {
+		if l.key == nil {
 			return true, false
 		}
 	case foreign, lent, held:
-		if l.key == "" {
+		if l.key == nil {
 			return false, true
 		}
 	case void:
@@ -205,8 +206,8 @@ func (f *flow) dependent(r *ref, o outcome) (param, bool) {
 // inferPointer infers the effect on the memory to which a pointer leads.
 func (f *flow) inferPointer(v ssa.Value) param {
 	var r *ref
-	for key, known := range f.refs {
-		if k, ok := key.(refKey); ok && k.v == v && k.path == "" && (k.index == -1 || k.index == -2) {
+	for _, from := range [2]origin{fromArgument, fromMemory} {
+		if known, ok := f.refs[refKey{v: v, from: from}]; ok {
 			r = known
 		}
 	}
@@ -216,24 +217,24 @@ func (f *flow) inferPointer(v ssa.Value) param {
 	if f.strays[v] {
 		return param{}
 	}
-	root := place{v, ""}
+	root := places.Of(v)
 	untouched, freedAll, filled, gave := true, true, false, false
 	for _, e := range f.exits {
 		if e.s.escaped[v] {
 			return param{}
 		}
 		for p, b := range e.s.places {
-			if !p.within(root) {
+			if !p.Within(root) {
 				continue
 			}
-			if leaf, only := f.kinds.onlyLeaf(f.typeAt(p)); only && leaf != "" {
-				if _, ok := e.s.places[place{p.root, p.path + leaf}]; ok {
+			if leaf, only := f.kinds.onlyLeaf(p.Type()); only && leaf != (places.Path{}) {
+				if _, ok := e.s.places[p.Join(leaf)]; ok {
 					continue // the state of the whole is known
 				}
 			}
 			for _, q := range b.refs {
 				l := e.s.lives[q]
-				if q.param < 0 && q.site != nil || l.key != "" {
+				if q.param < 0 && q.site != nil || l.key != nil {
 					return param{} // another value is stored there now
 				}
 				filled = filled || l.filled
@@ -287,7 +288,7 @@ func (f *flow) fillsLeaf(v ssa.Value) bool {
 	if !only || f.leaks(v) {
 		return false
 	}
-	in, filled := place{v, leaf}, false
+	in, filled := places.Of(v).Join(leaf), false
 	for _, e := range f.exits {
 		if e.s.escaped[v] {
 			return false
@@ -392,7 +393,7 @@ func (f *flow) inferResult(i int) result {
 	conditional := nothing > 0
 	for _, e := range f.exits {
 		for _, r := range e.args[i].refs {
-			conditional = conditional || e.s.lives[r].key != ""
+			conditional = conditional || e.s.lives[r].key != nil
 		}
 	}
 	if !conditional {
@@ -426,7 +427,7 @@ func (f *flow) returned(e exit, i int) status {
 	st := void
 	for _, r := range b.refs {
 		l := e.s.lives[r]
-		if l.key != "" && (l.st != held || l.alt != void) {
+		if l.key != nil && (l.st != held || l.alt != void) {
 			return unknown
 		}
 		switch {
@@ -450,8 +451,9 @@ func (f *flow) explains(e exit, i int, o outcome) bool {
 		return known && !value || !known && o.when == ifNil
 	}
 	for _, r := range e.args[i].refs {
-		if l := e.s.lives[r]; l.key != "" {
-			return !known && (l.key == f.factKey(v) || l.key == e.s.root(f.factKey(v)))
+		if l := e.s.lives[r]; l.key != nil {
+			c, positive := f.fact(v)
+			return !known && positive && (l.key == c || l.key == e.s.root(c))
 		}
 	}
 	return !known && o.when == ifTrue || known && value || !known && o.when == ifNil
@@ -464,5 +466,5 @@ func (f *flow) zeroLoad(e exit, v ssa.Value) bool {
 		return false
 	}
 	p, ok := f.placeOf(u.X)
-	return ok && p.local() && !e.s.escaped[p.root]
+	return ok && p.Local() && !e.s.escaped[p.Root]
 }

@@ -9,12 +9,13 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
 )
 
 // lend binds the bytes that a call lends.
 func (f *flow) lend(s *state, c *ssa.CallCommon, v ssa.Value, at slot, lender ssa.Value, pos token.Pos) {
-	r := f.refAt(refKey{v, at.index, "loan"}, loan, pos)
-	r.owner, r.lender = or(f.argumentText(c, 0), "the receiver"), f.canon(lender)
+	r := f.refAt(refKey{v: v, from: fromLoan, index: at.index}, loan, pos)
+	r.owner, r.lender = or(f.argumentText(c, 0), "the receiver"), f.term(lender)
 	s.lives[r] = life{st: held}
 	s.vals[at] = binding{views: []view{{of: r}}}
 }
@@ -25,13 +26,13 @@ func (f *flow) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
 	if len(vars) == 0 || code.Callee(c) == nil || code.Callee(c).Signature().Recv() == nil {
 		return
 	}
-	lender := ""
+	var lender *conditions.Term
 	for r, l := range s.lives {
 		if r.kind != loan || l.st != held {
 			continue
 		}
-		if lender == "" {
-			lender = f.canon(vars[0])
+		if lender == nil {
+			lender = f.term(vars[0])
 		}
 		if r.lender != lender {
 			continue

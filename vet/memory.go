@@ -5,11 +5,12 @@ import (
 	"go/types"
 	"maps"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // refsOf is the binding of a value: of a handle, its ref; of a pointer, the content of the memory.
@@ -69,17 +70,17 @@ func (s *state) alive(refs []*ref) []*ref {
 }
 
 // content is the binding of a place, with all of its parts.
-func (f *flow) content(s *state, p place, typ types.Type) binding {
+func (f *flow) content(s *state, p places.Place, typ types.Type) binding {
 	if b, ok := s.places[p]; ok {
 		// What is known of its only reference is known of the whole.
 		if leaf, only := f.kinds.onlyLeaf(typ); only && f.foreignWhole(s, p, b) {
-			if c, ok := s.places[place{p.root, p.path + leaf}]; ok {
+			if c, ok := s.places[p.Join(leaf)]; ok {
 				return c
 			}
 		}
-		if p.local() && f.kinds.kindOf(typ) == composite {
+		if p.Local() && f.kinds.kindOf(typ) == composite {
 			for q, c := range s.places { // stored in parts of it since
-				if q != p && q.within(p) {
+				if q != p && q.Within(p) {
 					b = b.join(c)
 				}
 			}
@@ -89,7 +90,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 	}
 	var b binding
 	for q, c := range s.places {
-		if q.within(p) {
+		if q.Within(p) {
 			b = b.join(c)
 		}
 	}
@@ -98,7 +99,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 		return b
 	}
 	if up, c, ok := f.around(s, p); ok {
-		if leaf, only := f.kinds.onlyLeaf(f.typeAt(up)); only && up.path+leaf == p.path && !f.foreignWhole(s, up, c) {
+		if leaf, only := f.kinds.onlyLeaf(up.Type()); only && up.Join(leaf) == p && !f.foreignWhole(s, up, c) {
 			return c
 		}
 		if !f.foreignWhole(s, up, c) || f.kinds.kindOf(typ) == untracked {
@@ -107,19 +108,19 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 		}
 	}
 	if k := f.kinds.kindOf(typ); k != untracked {
-		if p.local() && !s.escaped[p.root] {
+		if p.Local() && !s.escaped[p.Root] {
 			if k != container {
 				return binding{}
 			}
-			r := f.refAt(refKey{p.root, -2, p.path}, k, f.now)
-			r.site, r.field = p.root, f.nameOf(p)
+			r := f.refAt(refKey{v: p.Root, from: fromMemory, path: p.Path}, k, f.now)
+			r.site, r.field = p.Root, f.nameOf(p)
 			s.lives[r] = life{st: void}
 			b = binding{refs: []*ref{r}}
 			s.places[p] = b
 			return b
 		}
 		// Seen for the first time: it was there before.
-		r := f.refAt(refKey{p.root, -2, p.path}, k, f.now)
+		r := f.refAt(refKey{v: p.Root, from: fromMemory, path: p.Path}, k, f.now)
 		r.site, r.field = nil, f.nameOf(p)
 		if _, ok := s.lives[r]; ok {
 			// It was forgotten in between, and another value may be stored there now.
@@ -129,7 +130,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 			s.forget(older)
 		}
 		s.lives[r] = life{st: foreign}
-		if _, c, ok := f.around(s, p); s.escaped[p.root] || s.lost[p] || ok && len(c.refs) == 1 && s.lives[c.refs[0]].st == unknown {
+		if _, c, ok := f.around(s, p); s.escaped[p.Root] || s.lost[p] || ok && len(c.refs) == 1 && s.lives[c.refs[0]].st == unknown {
 			s.lives[r] = life{}
 		}
 		b = binding{refs: []*ref{r}}
@@ -140,8 +141,8 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 
 // foreignWhole reports whether a composite does not belong to this function: then its parts are tracked one
 // by one.
-func (f *flow) foreignWhole(s *state, p place, b binding) bool {
-	if len(b.refs) != 1 || b.refs[0].kind != composite && b.refs[0].kind != container || p.local() {
+func (f *flow) foreignWhole(s *state, p places.Place, b binding) bool {
+	if len(b.refs) != 1 || b.refs[0].kind != composite && b.refs[0].kind != container || p.Local() {
 		return false
 	}
 	st := s.lives[b.refs[0]].st
@@ -149,20 +150,13 @@ func (f *flow) foreignWhole(s *state, p place, b binding) bool {
 }
 
 // around finds the composite of which p is a part.
-func (f *flow) around(s *state, p place) (place, binding, bool) {
-	for i := len(p.path) - 1; i >= 0; i-- {
-		if strings.IndexByte(".[", p.path[i]) < 0 {
-			if p.path[i] == '*' {
-				return place{}, binding{}, false
-			}
-			continue
-		}
-		up := place{p.root, p.path[:i]}
+func (f *flow) around(s *state, p places.Place) (places.Place, binding, bool) {
+	for up := range p.Around() {
 		if b, ok := s.places[up]; ok {
 			return up, b, true
 		}
 	}
-	return place{}, binding{}, false
+	return places.Place{}, binding{}, false
 }
 
 // load reads a variable.
@@ -170,7 +164,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	delete(s.vals, slot{v, -1})
 	p, ok := f.placeOf(v.X)
 	if f.kinds.kindOf(v.Type()) != untracked {
-		if b, known := s.places[p]; ok && known && len(b.refs) > 0 && isElement(p) {
+		if b, known := s.places[p]; ok && known && len(b.refs) > 0 && p.IsElement() {
 			s.vals[slot{v, -1}] = b
 			return
 		}
@@ -210,7 +204,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 			s.vals[slot{v, -1}] = b
 		}
 	default:
-		if b, ok := s.places[p]; ok && (p.local() && !s.escaped[p.root] || !f.kinds.elements(v.Type())) {
+		if b, ok := s.places[p]; ok && (p.Local() && !s.escaped[p.Root] || !f.kinds.elements(v.Type())) {
 			s.vals[slot{v, -1}] = b
 		} else if !ok {
 			f.loadInside(s, v, p)
@@ -263,12 +257,12 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	}
 	f.overwrite(s, p, st, b)
 	for q := range s.places {
-		if q.within(p) {
+		if q.Within(p) {
 			delete(s.places, q)
 		}
 	}
 	if up, c, ok := f.around(s, p); ok && k != untracked {
-		if leaf, only := f.kinds.onlyLeaf(f.typeAt(up)); only && up.path+leaf == p.path {
+		if leaf, only := f.kinds.onlyLeaf(up.Type()); only && up.Join(leaf) == p {
 			delete(s.places, up)
 		} else if len(c.refs) > 0 {
 			for _, r := range c.refs {
@@ -278,8 +272,8 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	}
 	delete(s.stored, p)
 	delete(s.lost, p)
-	if !p.local() || s.escaped[p.root] {
-		if k == handle && len(b.refs) == 1 && !b.part && s.lives[b.refs[0]].st == held && s.lives[b.refs[0]].key == "" {
+	if !p.Local() || s.escaped[p.Root] {
+		if k == handle && len(b.refs) == 1 && !b.part && s.lives[b.refs[0]].st == held && s.lives[b.refs[0]].key == nil {
 			s.stored[p] = true
 		}
 		f.unkeep(s, p)
@@ -309,9 +303,9 @@ func (f *flow) store(s *state, st *ssa.Store) {
 
 // copyParts binds the parts of a struct that is copied from one variable to another to what the parts of the first
 // are bound to, and returns false if these are not known one by one.
-func (f *flow) copyParts(s *state, val ssa.Value, to place, b binding) bool {
+func (f *flow) copyParts(s *state, val ssa.Value, to places.Place, b binding) bool {
 	load, ok := val.(*ssa.UnOp)
-	if !ok || load.Op != token.MUL || b.part || len(b.views) > 0 || !to.local() || s.escaped[to.root] {
+	if !ok || load.Op != token.MUL || b.part || len(b.views) > 0 || !to.Local() || s.escaped[to.Root] {
 		return false
 	}
 	from, ok := f.placeOf(load.X)
@@ -322,21 +316,21 @@ func (f *flow) copyParts(s *state, val ssa.Value, to place, b binding) bool {
 		if !only {
 			return false
 		}
-		at := place{from.root, from.path + leaf}
-		if typ := f.typeAt(at); f.kinds.kindOf(typ) == handle {
-			s.places[place{to.root, to.path + leaf}] = f.content(s, at, typ)
+		at := from.Join(leaf)
+		if typ := at.Type(); f.kinds.kindOf(typ) == handle {
+			s.places[to.Join(leaf)] = f.content(s, at, typ)
 			return true
 		}
 		return false
 	}
-	if !ok || known || !from.local() || s.escaped[from.root] {
+	if !ok || known || !from.Local() || s.escaped[from.Root] {
 		return false
 	}
-	parts := map[place]binding{}
+	parts := map[places.Place]binding{}
 	found := 0
 	for p, c := range s.places {
-		if p.within(from) {
-			parts[place{to.root, to.path + p.path[len(from.path):]}] = c
+		if p.Within(from) {
+			parts[to.Join(p.Path.After(from.Path))] = c
 			found += len(c.refs)
 		}
 	}
@@ -392,33 +386,27 @@ func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b bindin
 	return false
 }
 
-// isElement reports whether a place is an element of a slice or array.
-func isElement(p place) bool { return strings.HasSuffix(p.path, "]") }
-
 // forgetElements drops what is known of elements of slices and, with at not nil, of the array into which at
 // leads, since another index, or another slice, may mean the same element.
 func (f *flow) forgetElements(s *state, at *ssa.IndexAddr) {
-	var here place
+	var here places.Place
 	if at != nil {
 		here, _ = f.placeOf(at)
 	}
 	for p := range s.places {
-		if p == here || !strings.Contains(p.path, "[") {
+		if p == here || !p.InElement() {
 			continue
 		}
-		if !p.local() || p.root == here.root && !(constantIndex(p) && constantIndex(here)) {
+		if !p.Local() || p.Root == here.Root && !(p.IsConstantElement() && here.IsConstantElement()) {
 			delete(s.places, p)
 		}
 	}
 }
 
-// constantIndex reports whether a place is an element with a constant index of an array.
-func constantIndex(p place) bool { return isElement(p) && !strings.Contains(p.path, "[v") }
-
 // moveContent moves a container's content to another variable, and marks the former one.
-func (f *flow) moveContent(s *state, r *ref, to place) {
+func (f *flow) moveContent(s *state, r *ref, to places.Place) {
 	l := s.lives[r]
-	here := f.refAt(refKey{to.root, -4, to.path}, r.kind, r.pos)
+	here := f.refAt(refKey{v: to.Root, from: fromCopy, path: to.Path}, r.kind, r.pos)
 	here.field = f.nameOf(to)
 	s.lives[here] = life{st: l.st, pos: l.pos, by: l.by, key: l.key, alt: l.alt}
 	s.places[to] = binding{refs: []*ref{here}}
@@ -429,13 +417,13 @@ func (f *flow) moveContent(s *state, r *ref, to place) {
 const copiedBy = "\x00copied"
 
 // overwrite checks the value that a store replaces.
-func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
+func (f *flow) overwrite(s *state, p places.Place, st *ssa.Store, b binding) {
 	zero := false
 	k := f.kinds.kindOf(st.Val.Type())
 	if k == handle || k == container {
 		zero = isZeroValue(st.Val)
 	}
-	switch p.root.(type) {
+	switch p.Root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar:
 		if isYield(f.fn) {
 			zero = false // it may belong to a return statement of the enclosing function
@@ -455,14 +443,14 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 		if b.has(r) || l.st != foreign || r.kind == composite || r.param >= 0 {
 			continue
 		}
-		if p.local() && !(l.alive && strings.Contains(p.path, "[")) {
+		if p.Local() && !(l.alive && p.InElement()) {
 			continue
 		}
 		if f.inUse(s, r, p, st) {
 			// Taken out of the place: the function that took it frees it.
 			l.st = held
 			s.lives[r] = l
-		} else if zero && !isElement(p) || l.alive && k == handle {
+		} else if zero && !p.IsElement() || l.alive && k == handle {
 			f.report(s, leak, r, st.Pos(), "overwritten")
 		}
 	}
@@ -490,7 +478,7 @@ func isZeroValue(v ssa.Value) bool {
 }
 
 // inUse reports whether a value that was loaded from p is used after the store.
-func (f *flow) inUse(s *state, r *ref, p place, st *ssa.Store) bool {
+func (f *flow) inUse(s *state, r *ref, p places.Place, st *ssa.Store) bool {
 	b := st.Block()
 	after := map[ssa.Value]bool{}
 	var ops [16]*ssa.Value
@@ -533,34 +521,36 @@ func (f *flow) inUse(s *state, r *ref, p place, st *ssa.Store) bool {
 }
 
 // storeFact copies what is known of a bool or an error to the variable in which it is stored.
-func (f *flow) storeFact(s *state, p place, v ssa.Value) {
-	known, value, from := false, false, ""
+func (f *flow) storeFact(s *state, p places.Place, v ssa.Value) {
+	var from *conditions.Condition
+	known, value := false, false
 	test := code.IsBool(v.Type())
 	if test || code.IsError(v.Type()) {
 		if value, known = f.valueOf(s, v); !known {
-			from = s.root(f.factKey(v))
+			if c, positive := f.fact(v); positive {
+				from = s.root(c)
+			}
 		}
 	}
 	f.forgetLoads(s, p)
-	key := "nil(" + f.canonPlace(p) + ")"
+	c := f.table.Nil(f.table.Load(p))
 	if test {
-		key = "is(" + f.canonPlace(p) + ")"
+		c = f.table.True(f.table.Load(p))
 	}
 	switch {
 	case known:
-		s.facts[key] = value
-	case from != "" && from != key && !strings.HasPrefix(from, "!"):
-		s.alias[key] = from
+		s.facts[c] = value
+	case from != nil && from != c:
+		s.alias[c] = from
 	}
 }
 
 // forgetLoads drops what is known of the values loaded from p.
-func (f *flow) forgetLoads(s *state, p place) {
-	name := f.canonPlace(p)
-	for k := range s.facts {
-		if i := strings.Index(k, name); i >= 0 && (i+len(name) == len(k) || strings.IndexByte(").[*=<", k[i+len(name)]) >= 0) {
-			delete(s.facts, k)
-			delete(s.alias, k)
+func (f *flow) forgetLoads(s *state, p places.Place) {
+	loaded := func(t *conditions.Term) bool { return t.Form == conditions.Load && t.Place.Within(p) }
+	for c := range s.facts {
+		if c.Mentions(loaded) {
+			s.unlearn(c)
 		}
 	}
 }
@@ -573,12 +563,12 @@ func (f *flow) escapePointer(s *state, v ssa.Value) {
 		return
 	}
 	for q, b := range s.places {
-		if q.within(p) {
+		if q.Within(p) {
 			f.giveAway(s, b)
 		}
 	}
-	if _, ok := p.root.(*ssa.Alloc); ok && p.path == "" {
-		s.escaped[p.root] = true
+	if _, ok := p.Root.(*ssa.Alloc); ok && p.Whole() {
+		s.escaped[p.Root] = true
 	}
 }
 
@@ -586,18 +576,18 @@ func (f *flow) escapePointer(s *state, v ssa.Value) {
 func (f *flow) forgetMemory(s *state) {
 	clear(s.stored)
 	for p := range s.places {
-		if v, captured := p.root.(*ssa.FreeVar); captured && p.path == "" && f.kinds.pointee(v.Type()) == handle && assignedBefore(v) {
+		if v, captured := p.Root.(*ssa.FreeVar); captured && p.Whole() && f.kinds.pointee(v.Type()) == handle && assignedBefore(v) {
 			continue
 		}
-		if !p.local() || s.escaped[p.root] {
-			if _, param := p.root.(*ssa.Parameter); (param || f.refs[refKey{p.root, -3, ""}] != nil) && p.path == "" {
+		if !p.Local() || s.escaped[p.Root] {
+			if _, param := p.Root.(*ssa.Parameter); (param || f.refs[refKey{v: p.Root, from: fromHolder}] != nil) && p.Whole() {
 				continue
 			}
 			for _, r := range s.places[p].refs {
 				if s.lives[r].st != foreign {
 					s.lost[p] = true
 				} else if f.elsewhere(s, r) {
-					f.strays[p.root] = true
+					f.strays[p.Root] = true
 				}
 			}
 			delete(s.places, p)
@@ -614,7 +604,7 @@ func (f *flow) elsewhere(s *state, r *ref) bool {
 		}
 	}
 	for p, b := range s.places {
-		if p.local() && b.has(r) && f.released(p.root) {
+		if p.Local() && b.has(r) && f.released(p.Root) {
 			return true
 		}
 	}

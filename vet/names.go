@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // site is a call in the source, or a receive operation.
@@ -135,88 +136,19 @@ func (f *flow) variable(r *ref) string {
 }
 
 // nameOf is the source's name of a place, if it has one.
-func (f *flow) nameOf(p place) string {
-	var name string
-	typ := p.root.Type()
-	switch v := p.root.(type) {
-	case *ssa.Alloc:
-		name = v.Comment
-		if name == "complit" || name == "new" || name == "varargs" || strings.ContainsRune(name, ' ') {
-			name = ""
-		}
-	case *ssa.Parameter, *ssa.FreeVar:
-		name = v.Name()
-	case *ssa.Global:
-		name = v.Name()
-	}
-	if ptr, ok := typ.Underlying().(*types.Pointer); ok {
-		typ = ptr.Elem()
-	}
-	rest := p.path
-	for rest != "" && typ != nil {
-		end := strings.IndexAny(rest[1:], ".[*") + 1
-		if end == 0 {
-			end = len(rest)
-		}
-		token := rest[:end]
-		rest = rest[end:]
-		switch token[0] {
-		case '.':
-			st, ok := typ.Underlying().(*types.Struct)
-			i, err := strconv.Atoi(token[1:])
-			if !ok || err != nil || i >= st.NumFields() {
-				return name
-			}
-			if name != "" {
-				name += "."
-			}
-			name += st.Field(i).Name()
-			typ = st.Field(i).Type()
-		case '[':
-			name += f.indexText(token)
-			switch of := typ.Underlying().(type) {
-			case *types.Array:
-				typ = of.Elem()
-			case *types.Slice:
-				typ = of.Elem()
-			case *types.Map:
-				typ = of.Elem()
-			default:
-				return name
-			}
-		case '*':
-			switch of := typ.Underlying().(type) {
-			case *types.Pointer:
-				typ = of.Elem()
-			case *types.Slice, *types.Map: // its elements
-			default:
-				return name
-			}
-		}
-	}
-	return name
-}
+func (f *flow) nameOf(p places.Place) string { return p.Text(places.RootText(p.Root), f.indexText) }
 
-// indexText is the possible source text of an element's index: a constant, a variable's name, or "…".
-func (f *flow) indexText(index string) string {
-	n, ok := strings.CutPrefix(index, "[v")
-	if !ok {
-		return index
-	}
-	for v, k := range f.numbers {
-		if strconv.Itoa(k)+"]" != n {
-			continue
-		}
-		switch v := v.(type) {
-		case *ssa.Parameter, *ssa.FreeVar:
-			return "[" + v.Name() + "]"
-		case *ssa.Phi:
-			if token.IsIdentifier(v.Comment) && v.Comment != "rangeindex" {
-				return "[" + v.Comment + "]"
-			}
+// indexText is the possible source text of the index with a number: a variable's name, or "…".
+func (f *flow) indexText(number int64) string {
+	switch v := f.numbers.Value(int(number)).(type) {
+	case *ssa.Parameter, *ssa.FreeVar:
+		return v.Name()
+	case *ssa.Phi:
+		if token.IsIdentifier(v.Comment) && v.Comment != "rangeindex" {
+			return v.Comment
 		}
 	}
-	return "[…]"
+	return "…"
 }
 
 // argumentText is the source text of an argument of a call, numbered as in package ssa; "" if it is long.
@@ -245,40 +177,5 @@ func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
 	return ""
 }
 
-// typeAt is the type of the content of a place.
-func (f *flow) typeAt(p place) types.Type {
-	ptr, ok := p.root.Type().Underlying().(*types.Pointer)
-	if !ok {
-		return types.Typ[types.Invalid]
-	}
-	typ := ptr.Elem()
-	rest := p.path
-	for rest != "" {
-		end := strings.IndexAny(rest[1:], ".[*") + 1
-		if end == 0 {
-			end = len(rest)
-		}
-		token := rest[:end]
-		rest = rest[end:]
-		switch u := typ.Underlying().(type) {
-		case *types.Struct:
-			i, err := strconv.Atoi(token[1:])
-			if err != nil || i >= u.NumFields() {
-				return types.Typ[types.Invalid]
-			}
-			typ = u.Field(i).Type()
-		case *types.Array:
-			typ = u.Elem()
-		case *types.Pointer:
-			typ = u.Elem()
-		default:
-			return types.Typ[types.Invalid]
-		}
-	}
-	return typ
-}
-
-// canonPlace is the name in conditions of values loaded from a place.
-func (f *flow) canonPlace(p place) string {
-	return "*" + strconv.Itoa(f.number(p.root)) + p.path
-}
+// placeKey identifies a place in the keys of states.
+func (f *flow) placeKey(p places.Place) string { return strconv.Itoa(f.number(p.Root)) + p.Path.Key() }

@@ -65,7 +65,7 @@ func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos
 		return
 	}
 	at, ok := f.placeOf(ptr)
-	if !ok || !at.local() || s.escaped[at.root] {
+	if !ok || !at.Local() || s.escaped[at.Root] {
 		if ok {
 			f.giveAway(s, s.places[at])
 		}
@@ -73,8 +73,12 @@ func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos
 		return
 	}
 	b := s.places[at]
-	r := f.refAt(refKey{at.root, -8, at.path + name}, handle, pos)
-	r.site, r.field = at.root, f.nameOf(at)
+	from := fromReceived
+	if name == "SendMsg" {
+		from = fromSent
+	}
+	r := f.refAt(refKey{v: at.Root, from: from, path: at.Path}, handle, pos)
+	r.site, r.field = at.Root, f.nameOf(at)
 	if name == "SendMsg" {
 		f.look(s, binding{refs: b.refs}, pos, "used")
 		f.give(s, b, pos, name)
@@ -88,8 +92,7 @@ func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos
 		f.escapePointer(s, ptr)
 		return
 	}
-	delete(s.facts, key)
-	delete(s.alias, key)
+	s.unlearn(key)
 	s.lives[r] = life{st: held, pos: pos, key: key, alt: void}
 	s.places[at] = binding{refs: []*ref{r}}
 }

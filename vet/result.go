@@ -6,41 +6,42 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // outcome names the condition on a result of a call.
-func (f *flow) outcome(v ssa.Value, w when, at int8) (key string, ok bool) {
+func (f *flow) outcome(v ssa.Value, w when, at int8) (c *conditions.Condition, ok bool) {
 	last := resultOf(v, at)
 	if last == nil {
-		return "", false
+		return nil, false
 	}
 	if w == ifNil {
-		return "nil(" + f.canon(last) + ")", true
+		return f.isNil(last), true
 	}
-	return "is(" + f.canon(last) + ")", true
+	return f.table.True(f.term(last)), true
 }
 
 // ownError names the condition that an error in a struct that a call returned, or a channel delivered, is nil.
-func (f *flow) ownError(v ssa.Value, index int, at int8) string {
-	return "nil(" + strconv.Itoa(f.number(v)) + "#" + strconv.Itoa(index) + "." + strconv.Itoa(int(at)) + ")"
+func (f *flow) ownError(v ssa.Value, index int, at int8) *conditions.Condition {
+	return f.table.Nil(f.table.Part(v, places.PathOf(places.Step{Kind: places.Field, N: int64(index)}, places.Step{Kind: places.Field, N: int64(at)})))
 }
 
 // storeError copies what is known of the error in such a struct to the variable in which it is stored.
-func (f *flow) storeError(s *state, p place, b binding) {
+func (f *flow) storeError(s *state, p places.Place, b binding) {
 	if len(b.refs) != 1 || b.part || b.refs[0].err == 0 {
 		return
 	}
 	f.forgetLoads(s, p)
 	r := b.refs[0]
 	if key := f.ownError(r.site, r.index, int8(r.err-1)); s.lives[r].key == key || s.lives[r].failure == key {
-		s.alias["nil("+f.canonPlace(place{p.root, p.path + "." + strconv.Itoa(r.err-1)})+")"] = key
+		s.alias[f.table.Nil(f.table.Load(p.With(places.Step{Kind: places.Field, N: int64(r.err - 1)})))] = key
 	}
 }
 
@@ -95,16 +96,14 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			}
 			if res.When == ifOwnNil && l.st == held {
 				l.key, l.alt = f.ownError(v, at.index, res.At), void
-				delete(s.facts, l.key)
-				delete(s.alias, l.key)
+				s.unlearn(l.key)
 			} else if res.When != always {
 				if key, ok := f.outcome(v, res.When, res.At); ok && l.st == held {
 					l.key, l.alt = key, void
-					delete(s.facts, key)
-					delete(s.alias, key)
+					s.unlearn(key)
 				} else if res.When == ifNil && n > 1 {
 					// The error is ignored, so it is taken to be nil.
-					l.key = ""
+					l.key = nil
 				}
 			}
 			if k := f.kinds.kindOf(typ); k == untracked {
@@ -114,8 +113,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			if out := outcomes(sig); len(out) > 0 && out[0].when == ifNil && l.st == held {
 				if key, ok := f.outcome(v, ifNil, out[0].at); ok && key != l.key {
 					l.failure = key
-					delete(s.facts, key)
-					delete(s.alias, key)
+					s.unlearn(key)
 				}
 			}
 			r := f.create(s, v, at.index, typ, pos, l)
@@ -149,7 +147,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			f.create(s, v, at.index, typ, pos, life{st: lent, pos: pos, by: whenTestEnds})
 		case resultHolder, resultHolding:
 			delete(s.vals, at)
-			r := f.refAt(refKey{v, -3, ""}, container, pos)
+			r := f.refAt(refKey{v: v, from: fromHolder}, container, pos)
 			if l := s.lives[r]; l.st == held {
 				f.report(s, leak, r, pos, "loop")
 			}
@@ -157,7 +155,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			if res.Source == resultHolding {
 				s.lives[r] = life{st: held}
 			}
-			s.places[place{v, ""}] = binding{refs: []*ref{r}}
+			s.places[places.Of(v)] = binding{refs: []*ref{r}}
 		default:
 			delete(s.vals, at)
 		}
@@ -185,7 +183,7 @@ func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon)
 		if isZero(vars[1]) {
 			return true
 		}
-		value, ok := s.learned(f.canon(vars[1]) + "==" + zero)
+		value, ok := s.learned(f.table.Equal(f.term(vars[1]), f.table.Int(0)))
 		return ok && value
 	}
 	if len(vars) == 0 || f.kinds.kindOf(vars[0].Type()) != handle {
@@ -197,9 +195,6 @@ func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon)
 	b := args[0]
 	return len(b.refs) == 1 && s.lives[b.refs[0]].st == void
 }
-
-// zero is the length 0 in the names of conditions.
-var zero = ssa.NewConst(intValue(0), types.Typ[types.Int]).String()
 
 // passViews binds the bytes that a function returns of bytes in its arguments.
 func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []binding, at slot) {

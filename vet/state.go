@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // A ref is one abstract reference of a function: the result of a call, the value of a parameter, or the
@@ -21,8 +24,9 @@ type ref struct {
 	param int       // index of the argument it came in by, or -1
 	older *ref      // the reference of the iteration before
 	field string    // for the content of a place: its name in the source, if known
-	// owner is the source text of the lender of a loan, and lender its canonical name.
-	owner, lender string
+	// owner is the source text of the lender of a loan, and lender its name in conditions.
+	owner  string
+	lender *conditions.Term
 	// err is the error field of a struct returned by a call that says whether the struct holds a reference; 1
 	// is the first field, 0 none.
 	err int
@@ -48,11 +52,11 @@ type life struct {
 	by  string    // the call or other reason
 	// The status holds only if the condition key turns out to be true; if false, it is alt, or if same is not
 	// nil, the value is that ref.
-	key  string
+	key  *conditions.Condition
 	alt  status
 	same *ref
 	// failure is the condition that the call's error is nil; otherwise there is nothing to free (rule 4).
-	failure string
+	failure *conditions.Condition
 	// with are other references to the same memory (rule 3), by id.
 	with []int
 	// moved is the position where a container was copied by value.
@@ -84,23 +88,6 @@ type slot struct {
 	index int
 }
 
-// place is memory: root's target, then fields, elements and pointers followed.
-type place struct {
-	root ssa.Value
-	path string
-}
-
-// local reports whether only this function can reach the place, apart from escapes.
-func (p place) local() bool {
-	_, ok := p.root.(*ssa.Alloc)
-	return ok && !strings.ContainsAny(p.path, "*v")
-}
-
-// within reports whether p is q or a part of it.
-func (p place) within(q place) bool {
-	return p.root == q.root && strings.HasPrefix(p.path, q.path) && (len(p.path) == len(q.path) || strings.IndexByte(".[*", p.path[len(q.path)]) >= 0)
-}
-
 // step is one decision of a path, newest first.
 type step struct {
 	pos   token.Pos
@@ -118,21 +105,21 @@ type pending struct {
 type state struct {
 	lives   map[*ref]life
 	vals    map[slot]binding
-	places  map[place]binding
-	facts   map[string]bool
-	alias   map[string]string // of conditions
+	places  map[places.Place]binding
+	facts   map[*conditions.Condition]bool
+	alias   map[*conditions.Condition]*conditions.Condition
 	escaped map[ssa.Value]bool
-	stored  map[place]bool  // places outside of the function in which it stored its own reference
-	lost    map[place]bool  // places that were forgotten after their content had ended, or may have
-	mapped  map[string]*ref // elements of maps in which it stored a reference that is still there
+	stored  map[places.Place]bool // places outside of the function in which it stored its own reference
+	lost    map[places.Place]bool // places that were forgotten after their content had ended, or may have
+	mapped  map[places.Place]*ref // elements of maps in which it stored a reference that is still there
 	defers  []pending
 	trail   *step
 }
 
 func newState() *state {
 	return &state{
-		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[place]binding{},
-		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{}, stored: map[place]bool{}, lost: map[place]bool{}, mapped: map[string]*ref{},
+		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[places.Place]binding{},
+		facts: map[*conditions.Condition]bool{}, alias: map[*conditions.Condition]*conditions.Condition{}, escaped: map[ssa.Value]bool{}, stored: map[places.Place]bool{}, lost: map[places.Place]bool{}, mapped: map[places.Place]*ref{},
 	}
 }
 
@@ -148,28 +135,28 @@ func (s *state) clone() *state {
 func (s *state) key(f *flow) string {
 	var parts []string
 	for r, l := range s.lives {
-		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept.pos))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
+		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+strconv.Itoa(l.key.ID())+","+strconv.Itoa(l.failure.ID())+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept.pos))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
 	}
 	for v, b := range s.vals {
 		parts = append(parts, "v"+strconv.Itoa(f.number(v.v))+"/"+strconv.Itoa(v.index)+b.key())
 	}
 	for p, b := range s.places {
-		parts = append(parts, "p"+strconv.Itoa(f.number(p.root))+p.path+b.key())
+		parts = append(parts, "p"+f.placeKey(p)+b.key())
 	}
-	for k, v := range s.facts {
-		parts = append(parts, "f"+k+strconv.FormatBool(v))
+	for c, v := range s.facts {
+		parts = append(parts, "f"+strconv.Itoa(c.ID())+strconv.FormatBool(v))
 	}
-	for k, v := range s.alias {
-		parts = append(parts, "a"+k+"="+v)
+	for c, to := range s.alias {
+		parts = append(parts, "a"+strconv.Itoa(c.ID())+"="+strconv.Itoa(to.ID()))
 	}
 	for p := range s.lost {
-		parts = append(parts, "l"+strconv.Itoa(f.number(p.root))+p.path)
+		parts = append(parts, "l"+f.placeKey(p))
 	}
 	for at, r := range s.mapped {
-		parts = append(parts, "m"+at+strconv.Itoa(r.id))
+		parts = append(parts, "m"+f.placeKey(at)+strconv.Itoa(r.id))
 	}
 	for p := range s.stored {
-		parts = append(parts, "s"+strconv.Itoa(f.number(p.root))+p.path)
+		parts = append(parts, "s"+f.placeKey(p))
 	}
 	for v := range s.escaped {
 		parts = append(parts, "e"+strconv.Itoa(f.number(v)))

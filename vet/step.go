@@ -9,6 +9,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // step runs one instruction. It returns false when the path ends there.
@@ -191,9 +193,9 @@ func basic(t types.Type) bool {
 
 // alloc makes a variable; in a loop, a new one.
 func (f *flow) alloc(s *state, a *ssa.Alloc) {
-	root := place{a, ""}
+	root := places.Of(a)
 	for q, b := range s.places {
-		if !q.within(root) {
+		if !q.Within(root) {
 			continue
 		}
 		delete(s.places, q)
@@ -201,7 +203,7 @@ func (f *flow) alloc(s *state, a *ssa.Alloc) {
 			continue
 		}
 		for _, r := range b.refs {
-			if l := s.lives[r]; l.st == held && l.key == "" && !s.bound(r, slot{}) {
+			if l := s.lives[r]; l.st == held && l.key == nil && !s.bound(r, slot{}) {
 				f.report(s, leak, r, a.Pos(), "loop")
 				s.forget(r)
 			}
@@ -212,7 +214,7 @@ func (f *flow) alloc(s *state, a *ssa.Alloc) {
 
 // create binds a new reference to a result of a call.
 func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, l life) *ref {
-	r := f.refAt(refKey{v, index, ""}, f.kinds.kindOf(typ), pos)
+	r := f.refAt(refKey{v: v, index: index}, f.kinds.kindOf(typ), pos)
 	at := slot{v, index}
 	if old, ok := s.lives[r]; ok {
 		delete(s.vals, at)
@@ -233,7 +235,7 @@ func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos toke
 				l.several = true
 				s.lives[older] = l
 			}
-		case old.st == held && old.key == "":
+		case old.st == held && old.key == nil:
 			f.report(s, leak, r, pos, "loop")
 			delete(s.lives, r)
 		default:
@@ -300,14 +302,13 @@ func (f *flow) spawn(s *state, call *ssa.CallCommon, to custody) {
 func (f *flow) receive(s *state, recv *ssa.UnOp) {
 	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
 	if !recv.CommaOk {
-		f.arrive(s, recv, -1, typ, recv.Pos(), "")
+		f.arrive(s, recv, -1, typ, recv.Pos(), nil)
 		return
 	}
-	open := ""
+	var open *conditions.Condition
 	if ok := extracted(recv, 1); ok != nil { // false: the channel is closed
-		open = "is(" + f.canon(ok) + ")"
-		delete(s.facts, open)
-		delete(s.alias, open)
+		open = f.table.True(f.term(ok))
+		s.unlearn(open)
 	}
 	f.arrive(s, recv, 0, typ, recv.Pos(), open)
 }
@@ -315,9 +316,9 @@ func (f *flow) receive(s *state, recv *ssa.UnOp) {
 // arrive binds what a channel of typ has delivered, if key is true. A struct may hold no reference, because of its error or of
 // what its other fields say, or one that its sender frees when it is told to: it is followed only if nothing in the function frees
 // what it holds, or if it has no fields but a reference and an error, and in either case only if it has none that can tell the sender.
-func (f *flow) arrive(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, key string) {
+func (f *flow) arrive(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, key *conditions.Condition) {
 	l := life{st: held}
-	if key != "" {
+	if key != nil {
 		l.key, l.alt = key, void
 	}
 	switch f.kinds.kindOf(typ) {
@@ -332,8 +333,7 @@ func (f *flow) arrive(s *state, v ssa.Value, index int, typ types.Type, pos toke
 		}
 		if fails {
 			l.failure = f.ownError(v, index, at)
-			delete(s.facts, l.failure)
-			delete(s.alias, l.failure)
+			s.unlearn(l.failure)
 		}
 		r := f.create(s, v, index, typ, pos, l)
 		if fails {
@@ -376,7 +376,7 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 		f.look(s, b, c.Pos, "sent")
 		for _, r := range b.refs {
 			l := s.lives[r]
-			if b.part || l.st != held && l.st != foreign || l.key != "" || r.kind != handle || chosen == nil && len(sel.States) == 1 && sel.Blocking {
+			if b.part || l.st != held && l.st != foreign || l.key != nil || r.kind != handle || chosen == nil && len(sel.States) == 1 && sel.Blocking {
 				s.forget(r)
 				continue
 			}
@@ -408,8 +408,8 @@ func (f *flow) branches(chosen ssa.Value, i int) bool {
 }
 
 // isCase is the condition that a select statement chose its case i.
-func (f *flow) isCase(chosen ssa.Value, i int) string {
-	return f.canon(chosen) + "==" + ssa.NewConst(intValue(int64(i)), types.Typ[types.Int]).String()
+func (f *flow) isCase(chosen ssa.Value, i int) *conditions.Condition {
+	return f.table.Equal(f.term(chosen), f.table.Int(i))
 }
 
 // runDefers runs the deferred calls of this path, last first.
@@ -461,7 +461,7 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 		if l.st != held || r.kind == loan || l.kept.by == forGood && l.kept.in == forEachRequest {
 			continue
 		}
-		if l.key != "" && (l.alt != void || f.consulted(r)) {
+		if l.key != nil && (l.alt != void || f.consulted(r)) {
 			continue
 		}
 		if p, ok := r.site.(*ssa.Alloc); ok && s.escaped[p] {

@@ -2,9 +2,9 @@ package vet
 
 import (
 	"go/types"
-	"strconv"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // tarnPath is the package whose types are tracked.
@@ -124,10 +124,10 @@ func (t *tracked) holds(typ types.Type) bool {
 
 // onlyLeaf returns the path of the only reference in a composite; ok is false when there are several.
 // Pointers to containers count, since they are owned together with the composite.
-func (t *tracked) onlyLeaf(typ types.Type) (path string, ok bool) {
+func (t *tracked) onlyLeaf(typ types.Type) (path places.Path, ok bool) {
 	n := 0
-	var walk func(typ types.Type, at string)
-	walk = func(typ types.Type, at string) {
+	var walk func(typ types.Type, at places.Path)
+	walk = func(typ types.Type, at places.Path) {
 		switch t.kindOf(typ) {
 		case handle, container:
 			path = at
@@ -141,7 +141,7 @@ func (t *tracked) onlyLeaf(typ types.Type) (path string, ok bool) {
 		switch u := typ.Underlying().(type) {
 		case *types.Struct:
 			for i := range u.NumFields() {
-				walk(u.Field(i).Type(), at+"."+strconv.Itoa(i))
+				walk(u.Field(i).Type(), at.With(places.Step{Kind: places.Field, N: int64(i)}))
 			}
 		case *types.Array:
 			if t.kindOf(u.Elem()) != untracked {
@@ -154,9 +154,9 @@ func (t *tracked) onlyLeaf(typ types.Type) (path string, ok bool) {
 		}
 	}
 	if t.kindOf(typ) != composite {
-		return "", false
+		return places.Path{}, false
 	}
-	walk(typ, "")
+	walk(typ, places.Path{})
 	return path, n == 1
 }
 

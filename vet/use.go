@@ -20,7 +20,7 @@ func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
 				f.report(s, copied, r, pos, "")
 				s.forget(r)
 			}
-		case l.key != "":
+		case l.key != nil:
 		case l.st == freed && how == "freed":
 			f.report(s, double, r, pos, "")
 			s.forget(r)
@@ -31,7 +31,7 @@ func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
 	}
 	for _, v := range b.views {
 		l, ok := s.lives[v.of]
-		if !ok || l.key != "" || l.by == copiedBy || v.inside {
+		if !ok || l.key != nil || l.by == copiedBy || v.inside {
 			continue
 		}
 		switch {
@@ -149,7 +149,7 @@ func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bindin
 		}
 		if l.st == held {
 			f.collected(v)
-			full = full || l.key == ""
+			full = full || l.key == nil
 		}
 		switch {
 		case !own:

@@ -7,11 +7,11 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // A view is bytes of a ref; they end with it, and when a container changes.
@@ -38,8 +38,8 @@ const (
 type custody struct {
 	by  keeper
 	pos token.Pos
-	in  string // "sent", "stored in h.view"
-	at  place  // of memory, if known
+	in  string       // "sent", "stored in h.view"
+	at  places.Place // of memory, if known
 }
 
 // inside returns views for a value that contains them.
@@ -67,16 +67,16 @@ func (f *flow) reach(s *state, v ssa.Value) []view {
 			return f.reach(s, v.X)
 		}
 	case *ssa.Alloc:
-		return f.viewsIn(s, place{v, ""})
+		return f.viewsIn(s, places.Of(v))
 	}
 	return nil
 }
 
 // viewsIn is the views stored at a place or in parts of it.
-func (f *flow) viewsIn(s *state, p place) []view {
+func (f *flow) viewsIn(s *state, p places.Place) []view {
 	var b binding
 	for q, c := range s.places {
-		if q.within(p) {
+		if q.Within(p) {
 			b = b.join(binding{views: inside(c.views)})
 		}
 	}
@@ -112,8 +112,8 @@ func carries(typ types.Type) bool {
 }
 
 // loadInside binds a struct, array or element that was read from memory with bytes in it.
-func (f *flow) loadInside(s *state, v *ssa.UnOp, p place) {
-	if !p.local() || s.escaped[p.root] || !carries(v.Type()) {
+func (f *flow) loadInside(s *state, v *ssa.UnOp, p places.Place) {
+	if !p.Local() || s.escaped[p.Root] || !carries(v.Type()) {
 		return
 	}
 	if views := f.viewsIn(s, p); len(views) > 0 {
@@ -134,8 +134,8 @@ func (f *flow) keep(s *state, b binding, to custody) {
 }
 
 // unkeep records that a place was overwritten, and with it a view stored there.
-func (f *flow) unkeep(s *state, p place) {
-	f.release(s, func(c custody) bool { return c.by == memory && c.at.within(p) })
+func (f *flow) unkeep(s *state, p places.Place) {
+	f.release(s, func(c custody) bool { return c.by == memory && c.at.Within(p) })
 }
 
 // synchronized records that another goroutine may have caught up: it may have finished with what it was
@@ -204,24 +204,24 @@ func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 			a = m.X
 		}
 		if p, ok := f.placeOf(a); ok {
-			roots = append(roots, p.root)
+			roots = append(roots, p.Root)
 		}
 		roots = append(roots, a)
 	}
 	f.release(s, func(k custody) bool {
-		_, global := k.at.root.(*ssa.Global)
-		return k.by == memory && (fn == nil || global && !library || slices.Contains(roots, k.at.root))
+		_, global := k.at.Root.(*ssa.Global)
+		return k.by == memory && (fn == nil || global && !library || slices.Contains(roots, k.at.Root))
 	})
 }
 
 // keptBy is the memory of the receiver or first argument, in which a function stores another.
-func (f *flow) keptBy(c *ssa.CallCommon) place {
+func (f *flow) keptBy(c *ssa.CallCommon) places.Place {
 	if vars := code.Operands(c); len(vars) > 0 {
 		if p, ok := f.placeOf(vars[0]); ok {
 			return p
 		}
 	}
-	return place{}
+	return places.Place{}
 }
 
 // returnViews reports returned bytes that have ended.
@@ -236,7 +236,7 @@ func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
 	for _, w := range f.reach(s, v) {
 		l, ok := s.lives[w.of]
 		switch {
-		case !ok || l.key != "":
+		case !ok || l.key != nil:
 			continue
 		case l.st == freed && (w.of.kind == handle || w.of.kind == loan):
 		case w.of.kind == container && w.changes != l.changes && l.st == void:
@@ -250,14 +250,18 @@ func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
 
 // beside reports whether a struct has r in one field and the place at in another: its owner frees the one and drops the
 // other.
-func (s *state) beside(r *ref, at place) bool {
-	i := strings.LastIndexByte(at.path, '.')
-	if i < 0 {
-		return false
+func (s *state) beside(r *ref, at places.Place) bool {
+	owner, field := at, false
+	for !field {
+		up, last, ok := owner.Path.Up()
+		if !ok {
+			return false
+		}
+		owner.Path, field = up, last.Kind == places.Field
 	}
-	owner := place{at.root, at.path[:i]}
+	notField := func(s places.Step) bool { return s.Kind != places.Field }
 	for p, b := range s.places {
-		if p != at && b.has(r) && p.path != owner.path && p.within(owner) && !strings.ContainsAny(p.path[i:], "*[") {
+		if p != at && b.has(r) && p != owner && p.Within(owner) && !p.Path.After(owner.Path).Any(notField) {
 			return true
 		}
 	}
@@ -266,18 +270,18 @@ func (s *state) beside(r *ref, at place) bool {
 
 // keepIn records views that were stored in memory. Memory that only this function reaches leads to them; other
 // memory keeps them.
-func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
-	switch at.root.(type) {
+func (f *flow) keepIn(s *state, b binding, at places.Place, pos token.Pos, in string) {
+	switch at.Root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
 		b.views = slices.DeleteFunc(slices.Clone(b.views), func(v view) bool { return s.beside(v.of, at) })
 		f.keep(s, b, custody{by: memory, pos: pos, in: in, at: at})
 	case nil:
 	case *ssa.Alloc:
-		if p := (place{at.root, at.path + ".kept"}); at.local() && !s.escaped[at.root] && len(b.views) > 0 {
+		if p := at.With(places.Step{Kind: places.Field, N: -1}); at.Local() && !s.escaped[at.Root] && len(b.views) > 0 {
 			s.places[p] = s.places[p].join(binding{views: inside(b.views)})
 		}
 	default:
-		if p := (slot{at.root, -1}); len(b.views) > 0 && f.kinds.pointee(at.root.Type()) == untracked {
+		if p := (slot{at.Root, -1}); len(b.views) > 0 && f.kinds.pointee(at.Root.Type()) == untracked {
 			s.vals[p] = s.vals[p].join(binding{views: inside(b.views)})
 		}
 	}
@@ -298,7 +302,7 @@ func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
 		}
 		switch a := a.(type) {
 		case *ssa.Alloc:
-			f.dropViewsIn(s, place{a, ""})
+			f.dropViewsIn(s, places.Of(a))
 		default:
 			if _, ok := a.Type().Underlying().(*types.Pointer); ok && !library {
 				delete(s.vals, slot{a, -1})

@@ -103,3 +103,32 @@ func Live(fn *ssa.Function) []map[ssa.Value]bool {
 	}
 	return live
 }
+
+// Numbers numbers the values of a function. Its zero value has none.
+type Numbers struct {
+	of   map[ssa.Value]int
+	list []ssa.Value
+}
+
+// Of is the number of a value.
+func (n *Numbers) Of(v ssa.Value) int {
+	k, ok := n.of[v]
+	if !ok {
+		if n.of == nil {
+			n.of = map[ssa.Value]int{}
+		}
+		k = len(n.list)
+		n.of[v] = k
+		n.list = append(n.list, v)
+	}
+	return k
+}
+
+// Known is the number of a value, if it has one.
+func (n *Numbers) Known(v ssa.Value) (k int, ok bool) {
+	k, ok = n.of[v]
+	return k, ok
+}
+
+// Value is the value with a number.
+func (n *Numbers) Value(k int) ssa.Value { return n.list[k] }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -68,7 +69,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 	if sum != nil {
 		for i, e := range sum.Ends {
 			if e.Content && e.Arg < len(vars) {
-				contents[i] = f.content(s, vars[e.Arg], PathOf(e.Path))
+				contents[i] = f.content(s, vars[e.Arg], places.PathOf(e.Path...))
 			}
 		}
 	}
@@ -80,8 +81,8 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 			switch {
 			case e.Arg >= len(vars):
 			case e.Content:
-				if p, ok := PlaceOf(vars[e.Arg], s.original); ok && len(contents[i]) > 0 {
-					s.mem[Place{p.Root, p.Path.Join(PathOf(e.Path))}] = contents[i]
+				if p, ok := s.placeOf(vars[e.Arg]); ok && len(contents[i]) > 0 {
+					s.mem[p.Join(places.PathOf(e.Path...))] = contents[i]
 				}
 				f.end(s, contents[i], nil, pos, name)
 			default:
@@ -158,7 +159,7 @@ func (f *flow) holds(s *state, b Binding, v *ssa.Call) {
 	at := slot{v, 0}
 	if v.Call.Signature().Results().Len() == 1 {
 		at.index = -1
-		result = Binding{{Of: f.object(s, v, Path{})}}
+		result = Binding{{Of: f.object(s, v, places.Path{})}}
 	}
 	for _, r := range b {
 		if r.Mode == Self {
@@ -176,7 +177,7 @@ func (f *flow) retain(s *state, b Binding, v ssa.Value) bool {
 	for _, r := range b {
 		switch r.Mode {
 		case View:
-			s.vals[slot{v, -1}] = Binding{{Of: f.object(s, v, Path{}.With(Step{Field, -1}))}}
+			s.vals[slot{v, -1}] = Binding{{Of: f.object(s, v, places.PathOf(places.Step{Kind: places.Field, N: -1}))}}
 			return true
 		case Self:
 			st := s.objs[r.Of]
@@ -199,19 +200,19 @@ func isRetain(fn *types.Func) bool {
 }
 
 // content is what is in a part of the memory to which an argument points.
-func (f *flow) content(s *state, v ssa.Value, path Path) Binding {
-	p, ok := PlaceOf(v, s.original)
+func (f *flow) content(s *state, v ssa.Value, path places.Path) Binding {
+	p, ok := s.placeOf(v)
 	if !ok {
 		return nil
 	}
-	p.Path = p.Path.Join(path)
+	p = p.Join(path)
 	if b, ok := s.mem[p]; ok {
 		return b
 	}
-	if p.variable() && !f.leaked[p.Root.(*ssa.Alloc)] {
+	if p.Variable() && !f.leaked[p.Root.(*ssa.Alloc)] {
 		return nil // never stored to
 	}
-	o := f.object(s, p.Root, p.Path.With(Step{Field, -2}))
+	o := f.object(s, p.Root, p.Path.With(places.Step{Kind: places.Field, N: -2}))
 	o.from, o.found = p, true
 	delete(s.objs, o) // another one may have been there before
 	b := Binding{{Of: o}}
@@ -228,7 +229,7 @@ func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) 
 	// What a pointer to a slice points to goes to the pool with it.
 	if ptr, ok := v.Type().Underlying().(*types.Pointer); ok {
 		if _, slice := ptr.Elem().Underlying().(*types.Slice); slice {
-			if p, ok := PlaceOf(v, s.original); ok {
+			if p, ok := s.placeOf(v); ok {
 				b = b.join(s.mem[p])
 			}
 		}
@@ -237,7 +238,7 @@ func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) 
 }
 
 // loadedFrom appends the places from which a value was loaded, on this path or on another one.
-func loadedFrom(s *state, v ssa.Value, at []Place) []Place {
+func loadedFrom(s *state, v ssa.Value, at []places.Place) []places.Place {
 	const most = 8 // a phi can be its own edge
 	if len(at) >= most {
 		return at
@@ -245,7 +246,7 @@ func loadedFrom(s *state, v ssa.Value, at []Place) []Place {
 	switch v := v.(type) {
 	case *ssa.UnOp:
 		if v.Op == token.MUL {
-			if p, ok := PlaceOf(v.X, s.original); ok {
+			if p, ok := s.placeOf(v.X); ok {
 				at = append(at, p)
 			}
 		}
@@ -273,7 +274,7 @@ func loadedFrom(s *state, v ssa.Value, at []Place) []Place {
 
 // end ends the references of a binding that was loaded from one of some places: if it was kept in one of these, that is
 // what was released.
-func (f *flow) end(s *state, b Binding, from []Place, pos token.Pos, by string) {
+func (f *flow) end(s *state, b Binding, from []places.Place, pos token.Pos, by string) {
 	if f.counted(s) {
 		b = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool {
 			if _, param := r.Of.value.(*ssa.Parameter); param {
@@ -285,7 +286,7 @@ func (f *flow) end(s *state, b Binding, from []Place, pos token.Pos, by string) 
 	}
 	done := map[*Object]bool{}
 	for _, r := range b {
-		if r.Mode == Inside || r.Mode == View && (r.from.Root == nil || r.from.Path != Path{}) || done[r.Of] {
+		if r.Mode == Inside || r.Mode == View && (r.from.Root == nil || !r.from.Whole()) || done[r.Of] {
 			continue
 		}
 		done[r.Of] = true
@@ -375,9 +376,9 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 			a = mi.X
 		}
 		roots[s.original(a)] = true
-		if p, ok := PlaceOf(a, s.original); ok {
+		if p, ok := s.placeOf(a); ok {
 			roots[p.Root] = true
-			if p.variable() && sum == nil {
+			if p.Variable() && sum == nil {
 				for q := range s.mem {
 					if q.Within(p) {
 						delete(s.mem, q)

@@ -14,7 +14,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/conditions"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // Limits of the search through one function. Paths beyond them are left out.
@@ -50,7 +52,8 @@ type report struct {
 type flow struct {
 	*Checker
 	fn      *ssa.Function
-	numbers map[ssa.Value]int
+	numbers code.Numbers
+	table   conditions.Table
 	objects map[objectKey]*Object
 	live    []map[ssa.Value]bool
 	exits   []exit
@@ -64,7 +67,7 @@ type flow struct {
 type objectKey struct {
 	v    ssa.Value
 	gen  int
-	path Path
+	path places.Path
 }
 
 // exit is the state at a return, with what the results lead to.
@@ -78,12 +81,7 @@ func (f *flow) number(v ssa.Value) int {
 	if v == nil {
 		return -1
 	}
-	n, ok := f.numbers[v]
-	if !ok {
-		n = len(f.numbers)
-		f.numbers[v] = n
-	}
-	return n
+	return f.numbers.Of(v)
 }
 
 // run follows all paths.
@@ -157,8 +155,8 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 		}
 	}
 	for c := range s.facts {
-		for _, v := range c.values() {
-			if v != nil && !keep(v) && !used[v] {
+		for _, v := range c.Roots() {
+			if !keep(v) && !used[v] {
 				delete(s.facts, c)
 			}
 		}
@@ -251,7 +249,7 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 		}
 	}
 	for c := range s.facts {
-		if c.X.Value == v || c.Y.Value == v {
+		if slices.Contains(c.Roots(), v) {
 			delete(s.facts, c)
 		}
 	}
@@ -259,7 +257,7 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 
 func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa.BasicBlock, *state)) {
 	value, known := f.truth(s, instr.Cond)
-	c, positive := CondOf(instr.Cond, s.original)
+	c, positive := f.test(s, instr.Cond)
 	for i := 1; i >= 0; i-- { // the true branch is followed first
 		taken := i == 0
 		if known && value != taken {
@@ -280,8 +278,8 @@ func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok = fixed(v); ok {
 		return value, true
 	}
-	c, positive := CondOf(v, s.original)
-	if c.Op == token.ILLEGAL {
+	c, positive := f.test(s, v)
+	if c.Op == conditions.True {
 		if value, ok = fixed(c.X.Value); ok {
 			return value == positive, true
 		}
@@ -289,15 +287,15 @@ func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok = s.facts[c]; ok {
 		return value == positive, true
 	}
-	if c.Op == token.EQL && f.identical(s, c.X, c.Y) {
+	if c.Op == conditions.Equal && f.identical(s, c.X, c.Y) {
 		return positive, true
 	}
 	return false, false
 }
 
 // identical reports whether two terms are the same reference, as the variable of a loop and its first value are.
-func (f *flow) identical(s *state, x, y Term) bool {
-	if x.Value == nil || y.Value == nil || x.Of != "" || y.Of != "" {
+func (f *flow) identical(s *state, x, y *conditions.Term) bool {
+	if x.Form != conditions.Value || y.Form != conditions.Value {
 		return false
 	}
 	a, b := f.refs(s, x.Value), f.refs(s, y.Value)
@@ -310,7 +308,7 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) {
 	type change struct {
 		phi   *ssa.Phi
 		b     Binding
-		facts map[Cond]bool
+		facts map[*conditions.Condition]bool
 	}
 	var changes []change
 	for _, instr := range to.Instrs {
@@ -318,22 +316,21 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) {
 		if !ok {
 			break
 		}
-		c := change{phi: phi, b: f.refs(s, phi.Edges[at]), facts: map[Cond]bool{}}
+		c := change{phi: phi, b: f.refs(s, phi.Edges[at]), facts: map[*conditions.Condition]bool{}}
 		edge := s.original(phi.Edges[at])
 		for known, value := range s.facts { // what is known of the edge is known of the phi
-			if known.X.Value == edge {
-				known.X.Value = phi
-				c.facts[known] = value
+			if now, ok := f.table.Rooted(known, edge, phi); ok {
+				c.facts[now] = value
 			}
 		}
 		if k, ok := edge.(*ssa.Const); ok {
 			if k.IsNil() {
-				c.facts[Cond{token.EQL, Term{Value: phi}, Term{Const: "nil"}}] = true
+				c.facts[f.table.Nil(f.table.Value(phi))] = true
 			} else if value, ok := fixed(k); ok {
-				c.facts[Cond{Op: token.ILLEGAL, X: Term{Value: phi}}] = value
+				c.facts[f.table.True(f.table.Value(phi))] = value
 			}
 		} else if nonNil(edge) {
-			c.facts[Cond{token.EQL, Term{Value: phi}, Term{Const: "nil"}}] = false
+			c.facts[f.table.Nil(f.table.Value(phi))] = false
 		}
 		changes = append(changes, c)
 	}
@@ -359,7 +356,7 @@ func nonNil(v ssa.Value) bool {
 }
 
 // object is the object that a value is when it is first seen.
-func (f *flow) object(s *state, v ssa.Value, path Path) *Object {
+func (f *flow) object(s *state, v ssa.Value, path places.Path) *Object {
 	key := objectKey{v, s.gen[v], path}
 	o := f.objects[key]
 	if o == nil {
@@ -399,14 +396,14 @@ func (f *flow) refs(s *state, v ssa.Value) Binding {
 	if b, ok := s.vals[slot{v, -1}]; ok {
 		return b
 	}
-	return Binding{{Of: f.object(s, v, Path{})}}
+	return Binding{{Of: f.object(s, v, places.Path{})}}
 }
 
 // reach is what a value leads to, with what is in the variable that it points to.
 func (f *flow) reach(s *state, v ssa.Value) Binding {
 	b := f.refs(s, v)
 	if _, ok := v.Type().Underlying().(*types.Pointer); ok {
-		if p, ok := PlaceOf(v, s.original); ok && p.variable() {
+		if p, ok := s.placeOf(v); ok && p.Variable() {
 			b = b.join(f.inside(s, p))
 		}
 	}
@@ -414,7 +411,7 @@ func (f *flow) reach(s *state, v ssa.Value) Binding {
 }
 
 // inside is what a place and its parts lead to, as things in it.
-func (f *flow) inside(s *state, p Place) Binding {
+func (f *flow) inside(s *state, p places.Place) Binding {
 	var b Binding
 	for q, c := range s.mem {
 		if q.Within(p) {

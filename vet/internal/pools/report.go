@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // A Finding is one mistake. Kind is "use", "double" or "escape".
@@ -105,11 +106,9 @@ func (f *flow) nameOfObject(o *Object) string {
 		}
 	}
 	switch v := o.value.(type) {
-	case *ssa.Parameter, *ssa.FreeVar:
-		return v.Name()
-	case *ssa.Alloc:
-		if token.IsIdentifier(v.Comment) && v.Comment != "complit" && v.Comment != "new" && v.Comment != "varargs" {
-			return v.Comment
+	case *ssa.Parameter, *ssa.FreeVar, *ssa.Alloc:
+		if name := places.RootText(v); name != "" {
+			return name
 		}
 	case *ssa.Phi:
 		if token.IsIdentifier(v.Comment) {
@@ -127,49 +126,21 @@ func (f *flow) nameOfObject(o *Object) string {
 }
 
 // nameOf is the source's name of a place; "" if it has none.
-func (f *flow) nameOf(p Place) string {
-	var name string
-	switch v := p.Root.(type) {
-	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
-		name = v.Name()
-	case *ssa.Alloc:
-		if name = v.Comment; !token.IsIdentifier(name) || name == "complit" || name == "new" {
-			name = ""
-		}
+func (f *flow) nameOf(p places.Place) string {
+	return p.Text(f.nameOfRoot(p.Root), func(int64) string { return "…" })
+}
+
+func (f *flow) nameOfRoot(v ssa.Value) string {
+	switch v := v.(type) {
+	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global, *ssa.Alloc:
+		return places.RootText(v)
 	case *ssa.UnOp:
-		if q, ok := PlaceOf(v.X, func(v ssa.Value) ssa.Value { return v }); ok {
-			name = f.nameOf(q)
+		if at, ok := newState().placeOf(v.X); ok {
+			return f.nameOf(at)
 		}
-	default:
-		name = f.Name(v.Pos())
+		return ""
 	}
-	typ := p.Root.Type()
-	if ptr, ok := typ.Underlying().(*types.Pointer); ok {
-		typ = ptr.Elem()
-	}
-	for _, step := range p.Path.Steps() {
-		switch step.Kind {
-		case Field:
-			st, ok := typ.Underlying().(*types.Struct)
-			if !ok || step.N < 0 || int(step.N) >= st.NumFields() {
-				return name
-			}
-			if name != "" {
-				name += "."
-			}
-			name += st.Field(int(step.N)).Name()
-			typ = st.Field(int(step.N)).Type()
-		case Element:
-			name += fmt.Sprintf("[%d]", step.N)
-			switch u := typ.Underlying().(type) {
-			case *types.Slice:
-				typ = u.Elem()
-			case *types.Array:
-				typ = u.Elem()
-			}
-		}
-	}
-	return name
+	return f.Name(v.Pos())
 }
 
 // callText is a call's function as messages name it: pool.Put, b.Free.

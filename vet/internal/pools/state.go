@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // An Object is pooled memory, or anything else to which a function has a reference. It is named by the value by which
@@ -15,8 +18,8 @@ import (
 type Object struct {
 	id    int
 	value ssa.Value
-	from  Place // where the function found it, if it was loaded
-	found bool  // from is set
+	from  places.Place // where the function found it, if it was loaded
+	found bool         // from is set
 }
 
 // Mode says how a value leads to an object.
@@ -32,8 +35,8 @@ const (
 type Ref struct {
 	Of    *Object
 	Mode  Mode
-	epoch int   // of the object, when the view was taken
-	from  Place // of a view that was read from a field of the object: that field
+	epoch int          // of the object, when the view was taken
+	from  places.Place // of a view that was read from a field of the object: that field
 }
 
 // Binding is the objects to which a value leads. It is not changed.
@@ -76,7 +79,7 @@ type status struct {
 // custody is where a reference was stored that outlives the function.
 type custody struct {
 	pos  token.Pos
-	at   Place
+	at   places.Place
 	how  string // "stored in c.buf"
 	wait bool   // a goroutine has it, which may have finished when this one has waited
 }
@@ -108,10 +111,10 @@ type pending struct {
 type state struct {
 	objs   map[*Object]status
 	vals   map[slot]Binding
-	mem    map[Place]Binding
-	loads  map[Place]ssa.Value // a value loaded from the place that is still there
+	mem    map[places.Place]Binding
+	loads  map[places.Place]ssa.Value // a value loaded from the place that is still there
 	same   map[ssa.Value]ssa.Value
-	facts  map[Cond]bool
+	facts  map[*conditions.Condition]bool
 	gen    map[ssa.Value]int
 	defers []pending
 	trail  *step
@@ -119,8 +122,8 @@ type state struct {
 
 func newState() *state {
 	return &state{
-		objs: map[*Object]status{}, vals: map[slot]Binding{}, mem: map[Place]Binding{}, loads: map[Place]ssa.Value{},
-		same: map[ssa.Value]ssa.Value{}, facts: map[Cond]bool{}, gen: map[ssa.Value]int{},
+		objs: map[*Object]status{}, vals: map[slot]Binding{}, mem: map[places.Place]Binding{}, loads: map[places.Place]ssa.Value{},
+		same: map[ssa.Value]ssa.Value{}, facts: map[*conditions.Condition]bool{}, gen: map[ssa.Value]int{},
 	}
 }
 
@@ -136,7 +139,7 @@ func (s *state) clone() *state {
 func (s *state) key(number func(ssa.Value) int) string {
 	var parts []string
 	n := func(v ssa.Value) string { return strconv.Itoa(number(v)) }
-	place := func(p Place) string { return n(p.Root) + p.Path.steps }
+	place := func(p places.Place) string { return n(p.Root) + p.Path.Key() }
 	binding := func(b Binding) string {
 		var t strings.Builder
 		for _, r := range b {
@@ -163,7 +166,7 @@ func (s *state) key(number func(ssa.Value) int) string {
 		parts = append(parts, "g"+n(v)+"="+strconv.Itoa(g))
 	}
 	for c, v := range s.facts {
-		parts = append(parts, "f"+c.Op.String()+n(c.X.Value)+c.X.Of+c.X.Const+"~"+n(c.Y.Value)+c.Y.Of+c.Y.Const+strconv.FormatBool(v))
+		parts = append(parts, "f"+strconv.Itoa(c.ID())+strconv.FormatBool(v))
 	}
 	slices.Sort(parts)
 	for _, d := range s.defers {

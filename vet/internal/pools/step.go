@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // step runs one instruction. It returns false when the path ends there.
@@ -93,7 +94,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.MakeClosure:
 		var b Binding
 		for _, v := range instr.Bindings {
-			if p, ok := PlaceOf(v, s.original); ok && p.variable() {
+			if p, ok := s.placeOf(v); ok && p.Variable() {
 				b = b.join(f.inside(s, p))
 			}
 		}
@@ -135,7 +136,7 @@ func listedFor(v *ssa.MakeInterface) ssa.CallInstruction {
 func (f *flow) slice(s *state, v *ssa.Slice) {
 	b := f.refs(s, v.X)
 	if a, ok := v.X.(*ssa.Alloc); ok {
-		b = f.inside(s, Place{Root: a}).join(b)
+		b = f.inside(s, places.Of(a)).join(b)
 	}
 	if c, ok := v.Max.(*ssa.Const); ok && c.Value != nil && c.Int64() == 0 {
 		b = nil // append allocates
@@ -155,7 +156,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	if _, variable := v.X.(*ssa.Alloc); !variable {
 		f.look(s, f.target(s, v.X), positionOf(v, v.X), "read")
 	}
-	p, ok := PlaceOf(v.X, s.original)
+	p, ok := s.placeOf(v.X)
 	if !ok {
 		// An element with a computed index: bytes of the object if it leads to some.
 		if leadsToBytes(v.Type()) && len(base) > 0 && slices.ContainsFunc(base, func(r Ref) bool { return r.Mode == Inside }) {
@@ -175,13 +176,13 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	if !tracked(v.Type()) {
 		return
 	}
-	if p.variable() {
+	if p.Variable() {
 		if b := f.inside(s, p); len(b) > 0 { // a struct or array
 			s.vals[slot{v, -1}] = b
 			return
 		}
 	}
-	if st, ok := v.Type().Underlying().(*types.Slice); ok && len(base) > 0 && (basicElem(st) && !isCell(p) || p.Path == Path{} && !p.variable()) && ownsContent(v.X) {
+	if st, ok := v.Type().Underlying().(*types.Slice); ok && len(base) > 0 && (basicElem(st) && !isCell(p) || p.Whole() && !p.Variable()) && ownsContent(v.X) {
 		var b Binding
 		for _, r := range base {
 			if r.Mode != Inside {
@@ -192,7 +193,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 		s.mem[p] = b
 		return
 	}
-	o := f.object(s, v, Path{})
+	o := f.object(s, v, places.Path{})
 	o.from, o.found = p, true
 	b := Binding{{Of: o}}
 	s.vals[slot{v, -1}] = b
@@ -200,7 +201,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 }
 
 // isCell reports whether a place is a variable, and not a part of one.
-func isCell(p Place) bool { return p.variable() && p.Path == Path{} }
+func isCell(p places.Place) bool { return p.Variable() && p.Whole() }
 
 // target is the object in which an address is.
 func (f *flow) target(s *state, addr ssa.Value) Binding {
@@ -257,11 +258,11 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	if !variable {
 		f.look(s, f.target(s, st.Addr), positionOf(st, st.Addr), "written")
 	}
-	p, ok := PlaceOf(st.Addr, s.original)
+	p, ok := s.placeOf(st.Addr)
 	if !ok {
 		if ia, isIndex := st.Addr.(*ssa.IndexAddr); isIndex {
 			if a, ok := ia.X.(*ssa.Alloc); ok {
-				at := Place{Root: a, Path: Path{}.With(Step{Element, -1})}
+				at := places.Of(a).With(places.Step{Kind: places.Element, N: -1})
 				s.mem[at] = s.mem[at].join(b.with(Inside))
 				return
 			}
@@ -274,7 +275,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	if len(b) > 0 || tracked(st.Val.Type()) || leadsToBytes(st.Val.Type()) {
 		s.mem[p] = b
 	}
-	if !p.variable() {
+	if !p.Variable() {
 		f.look(s, b, st.Pos(), "stored")
 		f.keep(s, b, custody{pos: st.Pos(), at: p, how: "stored in " + or(f.nameOf(p), "memory that others reach")})
 	}
@@ -283,15 +284,15 @@ func (f *flow) store(s *state, st *ssa.Store) {
 
 // refilled forgets what the struct at a place leads to, of which a field was written: a response whose body was replaced leads to
 // the new one.
-func (f *flow) refilled(s *state, p Place) {
+func (f *flow) refilled(s *state, p places.Place) {
 	at := slot{p.Root, -1}
-	if b, ok := s.vals[at]; ok && p.Path != (Path{}) && slices.ContainsFunc(b, func(r Ref) bool { return r.Mode == Inside }) {
+	if b, ok := s.vals[at]; ok && !p.Whole() && slices.ContainsFunc(b, func(r Ref) bool { return r.Mode == Inside }) {
 		s.vals[at] = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool { return r.Mode == Inside })
 	}
 }
 
 // overwritten forgets what was in a place, and views that were taken from it: they are not the object's any more.
-func (f *flow) overwritten(s *state, p Place) {
+func (f *flow) overwritten(s *state, p places.Place) {
 	for q := range s.mem {
 		if q.Within(p) || p.Within(q) {
 			delete(s.mem, q)
@@ -365,9 +366,9 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 		s.vals[at] = s.vals[at].join(b.with(Inside))
 		return
 	}
-	at := Place{Root: m.Map}
+	at := places.Of(m.Map)
 	if load, ok := m.Map.(*ssa.UnOp); ok {
-		if p, ok := PlaceOf(load.X, s.original); ok {
+		if p, ok := s.placeOf(load.X); ok {
 			at = p
 		}
 	}

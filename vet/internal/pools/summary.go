@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // A Summary is what a function does with references in its arguments. It is exported between packages as a fact.
@@ -24,7 +25,7 @@ type Summary struct {
 type End struct {
 	Arg     int
 	Content bool
-	Path    []Step
+	Path    []places.Step
 }
 
 // A ViewOf is a result that is bytes of an argument.
@@ -44,7 +45,7 @@ func (c *Checker) Run(fns []*ssa.Function, export func(*types.Func, *Summary)) {
 		if len(fn.Blocks) == 0 || !c.worth(fn) {
 			continue
 		}
-		f := &flow{Checker: c, fn: fn, numbers: map[ssa.Value]int{}, objects: map[objectKey]*Object{}, leaked: leaked(fn)}
+		f := &flow{Checker: c, fn: fn, objects: map[objectKey]*Object{}, leaked: leaked(fn)}
 		f.run()
 		sum := f.infer()
 		obj, _ := fn.Object().(*types.Func)
@@ -205,7 +206,7 @@ func (f *flow) endsOf(sum *Summary, i int, v ssa.Value) {
 		}
 	}
 	// What is in the memory to which it points.
-	seen := map[Path]bool{}
+	seen := map[places.Path]bool{}
 	for _, o := range f.objects {
 		if !o.found || o.from.Root != v || seen[o.from.Path] {
 			continue
@@ -223,7 +224,7 @@ func (f *flow) endsOf(sum *Summary, i int, v ssa.Value) {
 		if a.Arg != b.Arg {
 			return a.Arg - b.Arg
 		}
-		return slices.CompareFunc(a.Path, b.Path, func(x, y Step) int { return int(x.N - y.N) })
+		return slices.CompareFunc(a.Path, b.Path, func(x, y places.Step) int { return int(x.N - y.N) })
 	})
 }
 
