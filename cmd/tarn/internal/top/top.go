@@ -34,7 +34,7 @@ func Command() *cobra.Command {
 	o := options{order: bySize}
 	c := &cobra.Command{Use: "top [-once] [-every 1s] [-pool NAME] [-sort size|rate|held] [-header H] [-token T] URL", Short: "watch a running service's pools in a terminal", DisableFlagsInUseLine: true,
 		Long: strings.TrimSpace(`
-Shows the pools of a running service that mounts the debug page at URL. On a terminal it redraws; there
+Shows the pools and the SMB sessions of a running service that mounts the debug page at URL. On a terminal it redraws; there
 the arrow keys, j, k, the page keys, g and G scroll, s changes the order of the classes, and q or an
 interrupt ends it. Elsewhere it prints one plain block of text after another.`),
 		RunE: func(cmd *cobra.Command, addresses []string) error {
@@ -103,7 +103,7 @@ func look(ctx context.Context, o options) (*debug.Snapshot, error) {
 	}
 	for _, p := range s.Pools {
 		if p.Name == o.pool {
-			s.Pools = []debug.Pool{p}
+			s.Pools, s.Endpoints = []debug.Pool{p}, nil
 			return s, nil
 		}
 	}
