@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -37,7 +35,8 @@ func (r *referral) keep(d time.Duration) {
 // kept.
 func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, string, error) {
 	path := `\` + t.with.host + `\` + t.m.name + `\` + remote
-	r, rest := m.s.origin.referrals.known(path)
+	names := m.s.namespace
+	r, rest := names.referral(path)
 	if r == nil {
 		var err error
 		if r, rest, err = t.refer(ctx, path); err != nil {
@@ -46,11 +45,11 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 			}
 			return nil, "", err
 		}
-		m.s.origin.referrals.keep(path, rest, r)
+		names.addReferral(path, rest, r)
 	}
 	t2, inner, err := r.reach(ctx, m, new(way))
 	if err != nil {
-		m.s.origin.referrals.drop(r)
+		names.removeReferral(r)
 		return nil, "", err
 	}
 	return t2, join(inner, rest), nil
@@ -124,58 +123,6 @@ func (r *referral) reach(ctx context.Context, m *mount, passed *way) (*tree, str
 	return nil, "", err
 }
 
-// maxReferrals bounds how many referrals a session and those with other servers keep, since the servers choose the names.
-const maxReferrals = 1000
-
-// referrals are those that are cached, by the path of the link.
-type referrals struct {
-	mu    sync.Mutex
-	links map[string]*referral
-}
-
-// key is path in the form in which servers compare paths.
-func (rs *referrals) key(path string) string { return strings.ToLower(strings.ToUpper(path)) }
-
-// known returns the cached referral for the longest link in path and the part of path behind it; nil when
-// there is none or its lifetime has ended.
-func (rs *referrals) known(path string) (*referral, string) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if len(rs.links) == 0 {
-		return nil, ""
-	}
-	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '\\') {
-		key := rs.key(path[:end])
-		r := rs.links[key]
-		switch {
-		case r == nil:
-		case r.valid():
-			return r, strings.Trim(path[end:], `\`)
-		default:
-			delete(rs.links, key)
-		}
-	}
-	return nil, ""
-}
-
-// keep caches the referral for the link in path; rest is the part of path behind the link.
-func (rs *referrals) keep(path, rest string, r *referral) {
-	link := strings.TrimRight(strings.TrimSuffix(path, rest), `\`)
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.links == nil || len(rs.links) >= maxReferrals {
-		rs.links = make(map[string]*referral)
-	}
-	rs.links[rs.key(link)] = r
-}
-
-// drop removes a referral none of whose targets can be reached, so that the server is asked again.
-func (rs *referrals) drop(r *referral) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	maps.DeleteFunc(rs.links, func(_ string, x *referral) bool { return x == r })
-}
-
 // target connects to \server\share\path and returns its tree and path. The path comes from the server and is
 // checked like one of the user's.
 func (m *mount) target(ctx context.Context, target string, passed *way) (*tree, string, error) {
@@ -193,6 +140,6 @@ func (m *mount) target(ctx context.Context, target string, passed *way) (*tree, 
 			return nil, "", err
 		}
 	}
-	t, err := m.s.linkedTree(ctx, parts[0], share, passed)
+	t, err := m.s.namespace.tree(ctx, m.s, parts[0], share, passed)
 	return t, inner, err
 }

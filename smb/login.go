@@ -38,7 +38,7 @@ func (s *Session) noteLogin(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = &loginError{cause: err}
-	if s.cur != nil || s.origin != s { // otherwise the program's Dial fails, and there will be no session
+	if s.cur != nil || s.namespace.dialled != s { // otherwise the program's Dial fails, and there will be no session
 		s.refused.until = time.Now().Add(loginPause)
 	}
 	return s.refused

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,14 +27,9 @@ type Session struct {
 	closed  bool
 	failed  *redialError // of the last attempt to replace a connection; nil: it succeeded
 	refused *loginError  // the last login, if it was refused
-	mounts  []*mount     // the program's, unless unmounted
 	leases  leaseTable
 
-	// origin is the session that the program has dialled, which DFS links led to this one; usually this one itself. Only its
-	// referrals and linkTargets are used.
-	origin      *Session
-	referrals   referrals
-	linkTargets linkTargets // guarded by mu
+	namespace *namespace // of the session that the program has dialled: this one, or that whose DFS links led to this one
 
 	streams    streams
 	unanswered unanswered
@@ -51,7 +45,7 @@ func newSession(cfg Dialer, addrs ...string) *Session {
 		rand.Read(cfg.ClientGUID[:]) // never fails (crypto/rand)
 	}
 	s := &Session{cfg: cfg, ownGUID: own, lock: make(chan struct{}, 1), done: make(chan struct{})}
-	s.origin = s
+	s.namespace = &namespace{dialled: s}
 	s.lock <- struct{}{}
 	for _, addr := range addrs {
 		s.servers = append(s.servers, s.newServer(addr))
@@ -223,17 +217,15 @@ func (s *Session) Close() error {
 	}
 	s.closed = true
 	close(s.done)
-	c, others := s.cur, s.linkTargets.sessions
-	s.linkTargets = linkTargets{}
+	c := s.cur
 	s.mu.Unlock()
 	if c != nil {
 		c.Close(ErrClosed)
 	}
 	s.streams.close()
-	for _, o := range others {
-		o.Close()
+	for _, other := range s.namespace.close(s) {
+		other.Close()
 	}
-	s.origin.forgetLinkedSession(s)
 	return nil
 }
 
@@ -265,16 +257,6 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 	if err := s.run(ctx, opMount.rule(), new(budget), connect, func() error { return nil }); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.mounts = append(s.mounts, m)
-	s.mu.Unlock()
+	s.namespace.add(m)
 	return &Share{m: m, ctx: context.Background()}, nil
-}
-
-// forget removes a mount that was unmounted.
-func (s *Session) forget(m *mount) {
-	s.mu.Lock()
-	s.mounts = slices.DeleteFunc(s.mounts, func(x *mount) bool { return x == m })
-	s.mu.Unlock()
-	s.origin.forgetLinked(m)
 }

@@ -43,7 +43,7 @@ func (s *Share) Unmount() error {
 	m.closed = true
 	t := m.t
 	m.mu.Unlock()
-	m.s.forget(m)
+	m.s.namespace.remove(m)
 	if t == nil || !t.Alive() {
 		return nil
 	}

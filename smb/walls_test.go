@@ -18,14 +18,14 @@ func TestFileLayerWalls(t *testing.T) {
 	const internal = "github.com/tarn-go/tarn/smb/internal/"
 	// What a file may import besides conn, proto and the standard library without package net.
 	extra := map[string][]string{
-		"dialer.go":      {"net"},                                  // makes the Dialer's connections
-		"dfs_targets.go": {"net"},                                  // addresses of other servers
-		"domain.go":      {"net"},                                  // looks up names in DNS
-		"server.go":      {"net"},                                  // makes a session's connections
-		"initiator.go":   {internal + "spnego"},                    // its interface of mechanisms
-		"ntlm.go":        {internal + "ntlm"},                      // an Initiator
-		"pipe.go":        {internal + "dcerpc"},                    // a protocol on top of files
-		"errors.go":      {"syscall"}, "share_ops.go": {"syscall"}, // error numbers
+		"dialer.go":        {"net"},                                  // makes the Dialer's connections
+		"dfs_namespace.go": {"net"},                                  // addresses of other servers
+		"domain.go":        {"net"},                                  // looks up names in DNS
+		"server.go":        {"net"},                                  // makes a session's connections
+		"initiator.go":     {internal + "spnego"},                    // its interface of mechanisms
+		"ntlm.go":          {internal + "ntlm"},                      // an Initiator
+		"pipe.go":          {internal + "dcerpc"},                    // a protocol on top of files
+		"errors.go":        {"syscall"}, "share_ops.go": {"syscall"}, // error numbers
 	}
 	files, err := filepath.Glob("*.go")
 	must(t, err)
