@@ -63,6 +63,9 @@ func (v view) prepare(ctx context.Context, create *proto.CreateRequest, target s
 	if v.at != 0 {
 		create.Contexts.Timewarp = v.at
 	}
+	if v.kind.rule().undone == undoCreate {
+		create.Contexts.QueryOnDiskID = true // for removeCreated
+	}
 	if err := v.awaitUnanswered(ctx, create.Name); err != nil {
 		return nil, err
 	}
@@ -97,8 +100,8 @@ func (v view) createCall(remote string, change conn.Effect, policy closePolicy) 
 					t.closeID(context.Background(), r.FileID)
 				}
 			}
-			if removes {
-				t.removeCreated(remote)
+			if made, created := createdBy(cl); created && removes {
+				t.removeCreated(remote, made)
 			}
 		}
 	}
@@ -126,14 +129,41 @@ func (v view) send(ctx context.Context, c chain) error {
 	for i := range compound {
 		compound[i].Call.Effect = change
 	}
-	err = v.Compound(ctx, compound)
+	err = v.CompoundReplies(ctx, compound)
 	if err == conn.ErrNoCredits {
 		return v.sendSingly(ctx, c, &last, change)
 	}
 	if err != nil {
 		return err
 	}
-	return useReplies(compound, c.use)
+	return v.finish(c, compound, conn.FirstRefusal(compound))
+}
+
+// finish uses the replies of a chain, unless it has failed with err, and releases them. done[0] is the CREATE. If the chain or the use of
+// its replies fails, the file that it has created is removed, where the rule says so.
+func (v view) finish(c chain, done []conn.Compounded, err error) error {
+	if err == nil && c.use != nil {
+		calls := make([]*conn.Call, len(done))
+		for i := range done {
+			calls[i] = done[i].Call
+		}
+		err = c.use(calls)
+	}
+	made, created := createdBy(done[0].Call)
+	conn.ReleaseAll(done)
+	if err != nil && created && v.kind.rule().undone == undoCreate {
+		v.removeCreated(c.create.Name, made)
+	}
+	return err
+}
+
+// createdBy identifies the file that the CREATE cl has created; false if it has created none.
+func createdBy(cl *conn.Call) (made birth, created bool) {
+	if cl.Status != proto.StatusSuccess {
+		return birth{}, false
+	}
+	r, err := proto.DecodeCreateResponse(cl.Message())
+	return birthOf(&r), err == nil && r.Action == proto.ActionCreated
 }
 
 // renamedTo is the new name that one of the steps gives to the file; "" for none.
@@ -151,18 +181,6 @@ func (t *tree) compounded(st *step, id proto.FileID) conn.Compounded {
 	cl := t.Call(st.cmd)
 	cl.Expect, cl.Payload = st.expect, st.payload
 	return conn.Compounded{Call: cl, Request: st.request(id), Also: st.also}
-}
-
-func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) error {
-	defer conn.ReleaseAll(compound)
-	if use == nil {
-		return nil
-	}
-	calls := make([]*conn.Call, len(compound))
-	for i := range compound {
-		calls[i] = compound[i].Call
-	}
-	return use(calls)
 }
 
 // sendSingly is send with a round trip for each request.
@@ -194,12 +212,5 @@ func (v view) sendSingly(ctx context.Context, c chain, closing *proto.CloseReque
 	} else if err == nil {
 		err = cerr
 	}
-	if err != nil {
-		conn.ReleaseAll(done)
-		if v.kind.rule().undone == undoCreate && ctx.Err() != nil {
-			v.removeCreated(c.create.Name)
-		}
-		return err
-	}
-	return useReplies(done, c.use)
+	return v.finish(c, done, err)
 }

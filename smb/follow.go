@@ -206,19 +206,12 @@ func (s *Share) symlink(oldname, newname string) error {
 	ioctl := proto.IoctlRequest{
 		Code: proto.FsctlSetReparsePoint, Input: proto.AppendSymlink(nil, target, flags),
 	}
-	made := false
 	err = s.run(operation{kind: opSymlink, name: newname, do: func(ctx context.Context, t view, remote string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options
-		err := t.chain(ctx, create, nil, t.ioctlStep(ioctl))
-		var refused *ResponseError
-		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
-		return err
+		return t.chain(ctx, create, nil, t.ioctlStep(ioctl)) // which removes a file that cannot be made a link
 	}})
-	if made {
-		s.removeUnfinished(newname) // the file that could not be made a link
-	}
 	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba answers with this status when it has no reparse points
 		err = fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}

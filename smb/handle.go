@@ -28,6 +28,7 @@ type openFile struct {
 	at      proto.Filetime // of the snapshot; zero: the current version
 	created bool           // the CREATE created the file
 	opened  proto.Filetime // the file's last write time at the CREATE
+	made    birth
 
 	mu      sync.Mutex
 	t       *tree
@@ -62,6 +63,7 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 			isDir:     r.Attributes&proto.AttrDirectory != 0,
 			created:   r.Action == proto.ActionCreated,
 			opened:    r.Times.LastWrite,
+			made:      birthOf(r),
 			reopening: make(chan struct{}, 1),
 		},
 		reader: reader{position: make(chan struct{}, 1)},

@@ -214,6 +214,7 @@ func (m *memoryDisk) create(c *script.Conn, msg *script.Message) {
 	c.Opened(msg, grant, func(b []byte) {
 		b[2] = byte(oplock)
 		le.PutUint32(b[4:], uint32(action))
+		le.PutUint64(b[8:], n.id) // the time of creation
 		le.PutUint64(b[48:], uint64(len(n.data)))
 		if n.dir {
 			le.PutUint32(b[56:], uint32(proto.AttrDirectory))

@@ -3,7 +3,6 @@ package smb
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -16,30 +15,24 @@ import (
 // 64 KiB take one round trip where one WRITE may have as many (SessionInfo.MaxWrite), and other clients see the
 // complete file or, until it is written, an empty one; of a longer file they may see a part. When writing fails the
 // file is removed again, unless the connection was lost: then it may or may not exist. When the context ends while
-// the server creates the file, it is removed as soon as the server answers, which may be after the return.
+// the server creates the file, it is removed as soon as the server answers, which may be after the return. A file that another client has
+// given the name by then stays.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	created, err := s.writeNew(name, data, perm, mtime)
-	if err != nil && created && !errors.Is(err, ErrConnLost) {
-		s.removeUnfinished(name)
-	}
-	return pathError("write", name, err)
+	return pathError("write", name, s.writeNew(name, data, perm, mtime))
 }
 
-// writeNew is WriteNewFile, but when writing fails and the server has answered that it created the file, the caller removes it. Where
-// that is not known, the name may be that of another program's file.
-func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
+func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	if len(data) <= smallIO {
-		err := s.run(operation{kind: opNewFile, name: name, do: func(ctx context.Context, t view, remote string) (err error) {
-			created, err = t.newSmall(ctx, remote, data, perm, mtime)
-			return err
+		err := s.run(operation{kind: opNewFile, name: name, do: func(ctx context.Context, t view, remote string) error {
+			return t.newSmall(ctx, remote, data, perm, mtime)
 		}})
 		if err != errLarge {
-			return created, err
+			return err
 		}
 	}
 	f, err := s.opened(opening{kind: opNewFile, name: name, flag: os.O_WRONLY | os.O_CREATE | os.O_EXCL, perm: perm})
 	if err != nil {
-		return false, err
+		return err
 	}
 	_, err = f.WriteAt(data, 0)
 	if err == nil && !mtime.IsZero() {
@@ -48,13 +41,16 @@ func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return true, err
+	if err != nil && !errors.Is(err, ErrConnLost) {
+		f.h.removeCreated()
+	}
+	return err
 }
 
-// newSmall creates the file remote in one frame. created is whether the server has answered that it did.
-func (t view) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
+// newSmall creates the file remote in one frame.
+func (t view) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	if len(data) > t.Conn().Terms().MaxWrite {
-		return false, errLarge
+		return errLarge
 	}
 	create := openRequest(remote, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	create.Access |= proto.AccessWriteAttributes
@@ -62,21 +58,48 @@ func (t view) newSmall(ctx context.Context, remote string, data []byte, perm fs.
 	if !mtime.IsZero() {
 		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
 	}
-	_, err = t.writeSmall(ctx, create, data, further...)
-	var refused *ResponseError
-	if errors.As(err, &refused) {
-		return refused.Command != proto.CommandCreate.String(), err
-	}
-	return err == nil || err == io.ErrShortWrite, err
+	_, err := t.writeSmall(ctx, create, data, further...)
+	return err
 }
 
-// removeCreated removes a file that this client has created although the call that wanted it has returned.
-func (t *tree) removeCreated(remote string) {
+// removeCreated removes the file, which this operation has created and closed.
+func (h *openFile) removeCreated() {
+	h.mu.Lock()
+	t := h.t
+	h.mu.Unlock()
+	t.removeCreated(h.remote, h.made)
+}
+
+// birth identifies a file beside others that have had its name: file systems of Unix give a new file the id of one that was removed, and
+// NTFS gives it the time of creation of one that was removed less than 15 s before.
+type birth struct {
+	time       proto.Filetime
+	id, volume uint64 // zero: the server does not report them
+}
+
+func birthOf(r *proto.CreateResponse) birth {
+	return birth{r.Times.Creation, r.Contexts.DiskFileID, r.Contexts.VolumeID}
+}
+
+// removeCreated removes the file remote, which this client has created, although the operation has failed or its caller has
+// returned. If another file has the name by now, it stays.
+func (t *tree) removeCreated(remote string, made birth) {
 	ctx, cancel := t.m.s.closing(context.Background())
 	defer cancel()
-	on := view{tree: t, kind: opRemoveUnfinished}
-	err := deleteFile(ctx, on, remote)
-	if hasStatus(err, proto.StatusCannotDelete) && makeWritable(ctx, on, remote) == nil {
-		deleteFile(ctx, on, remote)
+	req := statRequest(remote)
+	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessWriteAttributes
+	req.Options = proto.OptionOpenReparsePoint
+	req.Contexts.QueryOnDiskID = true
+	r, _, err := view{tree: t, kind: opRemoveUnfinished}.create(ctx, req, nil)
+	if err != nil {
+		return
 	}
+	set := func(class proto.InfoClass, body []byte) error {
+		return t.Do(ctx, t.Call(proto.CommandSetInfo), &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: r.FileID, Info: body})
+	}
+	if birthOf(&r) == made && hasStatus(set(proto.ClassDisposition, proto.AppendDelete(nil)), proto.StatusCannotDelete) &&
+		set(proto.ClassBasic, modeBits(proto.AttrNormal)) == nil { // it was created read-only
+		set(proto.ClassDisposition, proto.AppendDelete(nil))
+	}
+	t.closeID(ctx, r.FileID)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
@@ -92,6 +93,71 @@ func testWriteNewFileCancelled(t *testing.T, kind, name string, size int, how st
 		t.Errorf("request %d: %v, and the server has %d open files", at, err, n)
 	}
 	return more
+}
+
+// TestUnfinishedFileReplaced has a call fail after it has created a file. Before it removes the file, another client gives the name to one
+// of its own, which stays.
+func TestUnfinishedFileReplaced(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
+	calls := map[string]func(s *smb.Share) error{
+		"small WriteNewFile": func(s *smb.Share) error { return s.WriteNewFile("dir/new", random(500), 0o666, time.Time{}) },
+		"large WriteNewFile": func(s *smb.Share) error { return s.WriteNewFile("dir/new", random(100_000), 0o666, time.Time{}) },
+		"Symlink":            func(s *smb.Share) error { return s.Symlink("target", "dir/new") },
+	}
+	for _, kind := range append(kinds(), "plain/one credit") {
+		for call, run := range calls {
+			for _, how := range []string{"refused", "cancelled"} {
+				t.Run(fmt.Sprint(kind, "/", call, "/", how), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { testUnfinishedFileReplaced(t, kind, how, run) })
+				})
+			}
+		}
+	}
+}
+
+func testUnfinishedFileReplaced(t *testing.T, kind, how string, call func(s *smb.Share) error) {
+	r := newReplacing(t, kind)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	others, opened := []byte("another client's"), 0
+	answer := make(chan struct{})
+	r.disturb = func(c *script.Conn, m *script.Message) bool {
+		switch m.Command {
+		case proto.CommandCreate:
+			if script.NameOf(m) != `dir\new` {
+				return false
+			}
+			switch opened++; {
+			case opened == 1 && how == "cancelled":
+				cancel()
+				<-answer
+			case opened == 2:
+				r.disk.mu.Lock()
+				r.disk.add(`dir\new`).data = others
+				r.disk.mu.Unlock()
+			}
+		case proto.CommandWrite, proto.CommandIoctl:
+			if how == "refused" {
+				c.Refuse(m, proto.StatusDiskFull)
+				return true
+			}
+		}
+		return false
+	}
+	done := make(chan error)
+	go func() { done <- call(r.share.WithContext(ctx)) }()
+	synctest.Wait()
+	close(answer)
+	if err := <-done; err == nil {
+		t.Error("no error")
+	}
+	synctest.Wait()
+	if opened != 2 {
+		t.Errorf("opened %d times", opened)
+	}
+	if !r.content(t, "new", others) {
+		t.Error("another client's file was removed")
+	}
 }
 
 // content reports whether the named file has data.

@@ -104,7 +104,8 @@ func (c changes) String() string {
 	return strings.Join(words, ", ")
 }
 
-// undoing says what is undone if the context of an operation ends and the server carries it out nevertheless.
+// undoing says what is undone if the context of an operation ends and the server carries it out nevertheless. What an operation with
+// undoCreate has created is also removed if a later step of it fails.
 type undoing uint8
 
 const (
@@ -151,7 +152,7 @@ func (k opKind) rule() opRule {
 	case opNewFile:
 		return opRule{methods: "`WriteNewFile`, `ReplaceFile`", repeat: sentOnce, changes: changesContent | changesNames, undone: undoCreate}
 	case opRemoveUnfinished: // if the requests that were given up are carried out later, they find no file
-		return opRule{methods: "removing a file that could not be finished", repeat: sentOnce, changes: changesNames, order: unordered}
+		return opRule{methods: "removing a file that could not be finished", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen, order: unordered}
 	case opTruncate:
 		return opRule{methods: "`Truncate`", changes: changesContent}
 	case opSet:

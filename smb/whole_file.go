@@ -288,8 +288,7 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 		return err
 	}
 	beside := temporaryName(remote)
-	_, err = s.writeNew(beside, data, perm, mtime)
-	return s.finishTemporary(beside, name, err)
+	return s.finishTemporary(beside, name, s.writeNew(beside, data, perm, mtime))
 }
 
 // finishTemporary renames a file to name, or removes it if that fails, or writing it has failed with err.

@@ -123,12 +123,23 @@ func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
 	return t.c.do(ctx, cl, req, t.protection)
 }
 
-// Compound sends related requests in one frame and waits for all replies. It returns the first refusal. When
+// Compound is CompoundReplies, but returns the first refusal. When the error is nil the caller releases the calls.
+func (t *Tree) Compound(ctx context.Context, compound []Compounded) error {
+	err := t.CompoundReplies(ctx, compound)
+	if err == nil {
+		if err = FirstRefusal(compound); err != nil {
+			ReleaseAll(compound)
+		}
+	}
+	return err
+}
+
+// CompoundReplies sends related requests in one frame and waits for all replies, refusals among them (FirstRefusal). When
 // the error is nil the caller releases the calls. When the server does not grant enough credits for all of
 // them together, it fails with ErrNoCredits and nothing was sent. It does so on 2.0.2, too: of the servers
 // that support nothing newer, impacket's signs the replies of a compound before it sets their NextCommand, so
 // that only the last signature is right.
-func (t *Tree) Compound(ctx context.Context, compound []Compounded) error {
+func (t *Tree) CompoundReplies(ctx context.Context, compound []Compounded) error {
 	if t.c.agreed.Dialect == proto.Dialect202 {
 		ReleaseAll(compound)
 		return ErrNoCredits

@@ -128,7 +128,7 @@ func (cl *Call) checkStatus(expected []proto.Status) error {
 	return err
 }
 
-// compound is Tree.Compound for requests with at least the protection least.
+// compound is Tree.CompoundReplies for requests with at least the protection least.
 func (c *Conn) compound(ctx context.Context, compound []Compounded, least protection) error {
 	for {
 		if err := c.startCompound(ctx, compound, least); err != nil {
@@ -147,9 +147,6 @@ func (c *Conn) compound(ctx context.Context, compound []Compounded, least protec
 				}
 				continue
 			}
-		}
-		if err == nil {
-			err = refusedOf(compound)
 		}
 		if err != nil {
 			ReleaseAll(compound)
@@ -186,8 +183,8 @@ func (c *Conn) discardReplies(compound []Compounded) {
 	}
 }
 
-// refusedOf is the first refusal among the replies of a compound.
-func refusedOf(compound []Compounded) error {
+// FirstRefusal is the error of the first refusal among the replies of a compound; nil: there is none.
+func FirstRefusal(compound []Compounded) error {
 	for _, p := range compound {
 		if p.AnyStatus || p.Also != 0 && p.Call.Status == p.Also {
 			continue
