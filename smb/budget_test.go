@@ -67,6 +67,9 @@ func isRequest(m *script.Message) bool {
 	return m.Command > proto.CommandTreeConnect
 }
 
+// budgetRequestTimeout is how long the client of a flakyServer waits for an answer.
+const budgetRequestTimeout = 3 * time.Second
+
 // budgetCalls are calls that need a connection.
 func budgetCalls() map[string]func(ctx context.Context, share *smb.Share, f *smb.File) error {
 	type (
@@ -143,6 +146,18 @@ func TestBudget(t *testing.T) {
 				}
 			}, want: smb.ErrConnLost, logins: 4, from: smb.DefaultRedialTimeout - dialTimeout, to: smb.DefaultRedialTimeout + 2*dialTimeout,
 		},
+		"answers no TREE_CONNECT": {
+			arm: func(f *flakyServer) {
+				f.fails = func(_ *script.Conn, m *script.Message) bool {
+					return m.Command == proto.CommandTreeConnect || isRequest(m)
+				}
+			}, want: smb.ErrConnLost, logins: 2, from: budgetRequestTimeout, to: 2 * budgetRequestTimeout * 9 / 8, // ReplaceFile also removes its file
+		},
+		"answers no request": {
+			arm: func(f *flakyServer) {
+				f.fails = func(_ *script.Conn, m *script.Message) bool { return isRequest(m) }
+			}, want: smb.ErrConnLost, logins: 2, from: budgetRequestTimeout, to: 2 * budgetRequestTimeout * 9 / 8, // ReplaceFile also removes its file
+		},
 		"refuses connections for 2 s after each loss": {
 			arm: func(f *flakyServer) {
 				until := time.Now().Add(2 * time.Second)
@@ -177,7 +192,7 @@ func TestBudget(t *testing.T) {
 							if lost != (scenario.want != nil) && !(call == "Mount" && !lost) {
 								t.Errorf("%v, want %v", err, scenario.want)
 							}
-							if logins > scenario.logins || took < scenario.from || took > scenario.to {
+							if logins > scenario.logins || took < scenario.from && lost || took > scenario.to {
 								t.Errorf("%d logins in %v, want %d at most in %v to %v", logins, took, scenario.logins, scenario.from, scenario.to)
 							}
 						})
@@ -192,7 +207,7 @@ func TestBudget(t *testing.T) {
 func (f *flakyServer) use(t *testing.T, l smb.Limits, arm func(*flakyServer), call func(context.Context, *smb.Share, *smb.File) error) (int, time.Duration, error) {
 	t.Helper()
 	l.KeepAlive = -1
-	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, f.dial), Pool: newPool(t), Limits: l}
+	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, f.dial), Pool: newPool(t), Limits: l, RequestTimeout: budgetRequestTimeout}
 	sess, err := d.Dial(t.Context(), "scripted")
 	must(t, err)
 	defer sess.Close()
