@@ -111,7 +111,7 @@ func testReplaceFileDisturbed(t *testing.T, kind string, size int, how string, a
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var command proto.Command
-	first := r.received
+	first, resume := r.received, make(chan struct{})
 	r.disturb = func(c *script.Conn, m *script.Message) bool {
 		if r.received != first+at {
 			return false
@@ -123,7 +123,7 @@ func testReplaceFileDisturbed(t *testing.T, kind string, size int, how string, a
 			return true
 		case "cancelled before":
 			cancel()
-			synctest.Wait()
+			<-resume
 		}
 		return false
 	}
@@ -136,11 +136,15 @@ func testReplaceFileDisturbed(t *testing.T, kind string, size int, how string, a
 			r.lose(c)
 		case "cancelled after":
 			cancel()
-			synctest.Wait()
+			<-resume
 		}
 	}
 	data := random(size)
-	err := r.share.WithContext(ctx).ReplaceFile("dir/name", data, 0o666, time.Unix(1e9, 0))
+	done := make(chan error, 1)
+	go func() { done <- r.share.WithContext(ctx).ReplaceFile("dir/name", data, 0o666, time.Unix(1e9, 0)) }()
+	synctest.Wait() // the client has done what it can
+	close(resume)
+	err := <-done
 	synctest.Wait()
 	r.check(t, fmt.Sprint("request ", at, ", ", command), data, err)
 	return more

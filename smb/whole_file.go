@@ -288,7 +288,11 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 		return err
 	}
 	beside := temporaryName(remote)
-	return s.finishTemporary(beside, name, s.writeNew(beside, data, perm, mtime))
+	err = s.writeNew(beside, data, perm, mtime)
+	if err != nil && !errors.Is(err, ErrConnLost) {
+		return err // writeNew has removed the file
+	}
+	return s.finishTemporary(beside, name, err)
 }
 
 // finishTemporary renames a file to name, or removes it if that fails, or writing it has failed with err.

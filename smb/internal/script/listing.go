@@ -55,7 +55,7 @@ func (c *Conn) List(m *Message, entries ...Entry) error {
 func (c *Conn) Opened(m *Message, contexts []byte, spoil func(body []byte)) error {
 	b := make([]byte, 88, 88+len(contexts))
 	b[0] = 89
-	le.PutUint32(b[4:], uint32(proto.ActionOpened))
+	le.PutUint32(b[4:], uint32(actionOf(m)))
 	le.PutUint64(b[48:], uint64(c.size()))
 	le.PutUint32(b[56:], uint32(proto.AttrNormal))
 	le.PutUint64(b[64:], 1)

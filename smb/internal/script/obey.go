@@ -177,12 +177,20 @@ func (c *Conn) create(m *Message) error {
 	b := msg[proto.HeaderSize:]
 	clear(b)
 	b[0] = 89
-	le.PutUint32(b[4:], uint32(proto.ActionOpened))
+	le.PutUint32(b[4:], uint32(actionOf(m)))
 	le.PutUint64(b[48:], uint64(c.size()))
 	le.PutUint32(b[56:], uint32(proto.AttrNormal))
 	le.PutUint64(b[64:], 1)
 	le.PutUint64(b[72:], 2)
 	return c.End(m, len(msg), AsAsked)
+}
+
+// actionOf is what m, a CREATE, does.
+func actionOf(m *Message) proto.CreateAction {
+	if proto.Disposition(le.Uint32(m.Body[36:])) == proto.DispositionCreate {
+		return proto.ActionCreated
+	}
+	return proto.ActionOpened
 }
 
 // period is the number of bytes after which the file's content repeats: a prime, so that a request with an
