@@ -16,6 +16,7 @@ import (
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/bench"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/doctor"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/migrate"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/smb"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/top"
@@ -23,7 +24,7 @@ import (
 )
 
 func commands() []*cobra.Command {
-	return []*cobra.Command{bench.Command(), top.Command(), tune.Command(), smb.Command(), migrate.Command(), version()}
+	return []*cobra.Command{bench.Command(), top.Command(), tune.Command(), doctor.Command(), smb.Command(), migrate.Command(), version()}
 }
 
 func main() {

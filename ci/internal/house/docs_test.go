@@ -115,7 +115,7 @@ func TestDocsCommands(t *testing.T) {
 			}
 		}
 		for _, m := range command.FindAllStringSubmatch(page, -1) {
-			if !slices.Contains([]string{"bench", "top", "tune", "smb", "migrate", "version", "help"}, m[1]) {
+			if !slices.Contains([]string{"bench", "top", "tune", "doctor", "smb", "migrate", "version", "help"}, m[1]) {
 				t.Errorf("%s names tarn %s", path, m[1])
 			}
 		}

@@ -204,6 +204,8 @@ var imports = map[string][]string{
 	"vet/internal/known":      {"vet"},
 	"vet/internal/mutate":     {"vet"},
 	"wire":                    {"."},
+
+	"cmd/tarn/internal/doctor": {"debug", "internal/plot"},
 }
 
 func TestImports(t *testing.T) {

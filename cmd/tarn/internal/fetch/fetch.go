@@ -1,4 +1,4 @@
-// Package fetch reads what a service with the debug handler serves, for the commands top and tune.
+// Package fetch reads what a service with the debug handler serves, for the commands top, tune and doctor.
 package fetch
 
 import (
@@ -45,7 +45,9 @@ func Snapshot(ctx context.Context, address, format string, header http.Header) (
 	query := u.Query()
 	query.Set("format", format)
 	u.RawQuery = query.Encode()
-	data, err := get(ctx, u.String(), header)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	data, err := Get(ctx, u.String(), header)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +66,8 @@ func Decode(data []byte) (*debug.Snapshot, error) {
 	return &s, nil
 }
 
-func get(ctx context.Context, address string, header http.Header) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+// Get returns what is served at address, at most 64 MiB. ctx alone bounds the time.
+func Get(ctx context.Context, address string, header http.Header) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, ErrURL)
