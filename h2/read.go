@@ -19,7 +19,10 @@ type reading struct {
 	frag []byte // a header block that takes several frames
 	self bool   // the stream of the HEADERS depends on itself
 	busy bool   // Conn.handling may be set
-	hdr  Header // what is handed to OnHeaders
+
+	at       time.Time // what ReadAt returns, until Run pauses; zero: it has not been asked since
+	atFrames int       // frames when it was set
+	hdr      Header    // what is handed to OnHeaders
 
 	lander  Lander    // the Handler, or nil
 	leaving bool      // the second GOAWAY is due: its PING has been answered
@@ -208,7 +211,7 @@ func (c *Conn) pause() {
 	if !c.in.busy {
 		return
 	}
-	c.in.busy = false
+	c.in.busy, c.in.at = false, time.Time{}
 	c.mu.Lock()
 	c.handling = false
 	more := c.noteHeard()
@@ -225,6 +228,16 @@ func (c *Conn) pause() {
 	if c.cfg.ReadModeration == Permit {
 		c.moderate(streams)
 	}
+}
+
+// ReadAt returns when the frame that is being handled was read, or one of the 64 before it that came together with it: the clock is read once
+// for them. Only a Handler's method that is called on Run's goroutine may call it.
+func (c *Conn) ReadAt() time.Time {
+	in := c.in
+	if in.at.IsZero() || in.frames-in.atFrames >= yieldAfter {
+		in.at, in.atFrames = time.Now(), in.frames
+	}
+	return in.at
 }
 
 // limitChanged tells a client's Handler that StreamLimit has changed. c.mu is not held.
@@ -291,7 +304,7 @@ func (c *Conn) pauseInFrame() {
 	if !c.in.busy {
 		return
 	}
-	c.in.busy = false
+	c.in.busy, c.in.at = false, time.Time{}
 	c.mu.Lock()
 	c.handling = false
 	more := c.noteHeard()

@@ -151,6 +151,7 @@ func TestAllocations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			srv.Observe() // which allocates nothing
 			go srv.Serve(l)
 			t.Cleanup(func() { // the client has closed its connection; what its end allocates is not of the next case
 				if err := srv.Shutdown(context.Background()); err != nil {

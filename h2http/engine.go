@@ -34,6 +34,8 @@ type engine struct {
 	allTLS  bool          // prohibited cipher suites are permitted
 	workers *workers.Pool[*exchange]
 	now     atomic.Pointer[dateText]
+
+	requests requests
 }
 
 // newEngine returns an engine that makes no connections.
@@ -217,8 +219,7 @@ type dateText struct {
 }
 
 // date returns the value of a Date header.
-func (e *engine) date() string {
-	now := time.Now()
+func (e *engine) date(now time.Time) string {
 	d := e.now.Load()
 	if d == nil || d.second != now.Unix() {
 		d = &dateText{now.Unix(), now.UTC().Format(http.TimeFormat)}

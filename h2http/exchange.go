@@ -16,6 +16,7 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/fields"
+	"github.com/tarn-go/tarn/internal/monotonic"
 	"github.com/tarn-go/tarn/internal/workers"
 )
 
@@ -36,10 +37,11 @@ type exchange struct {
 	ctx     streamContext
 	body    body
 	w       responseWriter
-	handle  h2.Handle // of stream, for timers
-	expects bool      // the client waits for 100 Continue
-	tooLong bool      // the header list is longer than permitted
-	over    bool      // the handler has returned. mu guards it
+	handle  h2.Handle         // of stream, for timers
+	began   monotonic.Instant // 0: it is not counted
+	expects bool              // the client waits for 100 Continue
+	tooLong bool              // the header list is longer than permitted
+	over    bool              // the handler has returned. mu guards it
 
 	mu     sync.Mutex
 	ended  error                   // why the stream ended early; nil: it has not
@@ -122,7 +124,9 @@ func (x *exchange) Exited() {}
 // Handle runs the handler on w's goroutine and ends the exchange.
 func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 	x.stream.Started()
-	x.w.r = workers.Scratch[response](w)
+	r := workers.Scratch[response](w)
+	r.counted.begin()
+	x.w.r = r
 	returned := false
 	defer func() {
 		if !returned {
@@ -130,7 +134,12 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 			x.endRequest()
 			x.panicked(v)
 		}
-		x.finish()
+		why := x.finish()
+		if x.began != 0 {
+			// The mux has set the pattern, unless it was called with a copy of the request.
+			name := routeNameOf(x.request.Method, x.request.Pattern)
+			r.counted.count(&x.conn.engine.requests, name, x.began, r.counted.outcome(why))
+		}
 	}()
 	x.handler().ServeHTTP(&x.w, &x.request)
 	x.endRequest()
@@ -184,15 +193,17 @@ func (x *exchange) endRequest() {
 	}
 }
 
-// finish ends what the handler used, and releases the stream, unless that was done with the response.
-func (x *exchange) finish() {
+// finish ends what the handler used, and releases the stream, unless that was done with the response. It returns why the stream has
+// ended early, if so.
+func (x *exchange) finish() error {
 	x.w.close()
-	x.stopTimers()
+	why := x.stopTimers()
 	if !x.w.released {
 		x.body.detach(errHandlerDone)
 		x.stream.Release()
 	}
 	x.conn.exchangeEnded()
+	return why
 }
 
 // memory is the server's.
@@ -297,19 +308,20 @@ func (x *exchange) setDeadline(d deadline, t time.Time, f func()) {
 	*timer = time.AfterFunc(time.Until(t), f)
 }
 
-// stopTimers stops the timers when the handler has returned.
-func (x *exchange) stopTimers() {
+// stopTimers stops the timers when the handler has returned. It returns why the stream has ended early, if so.
+func (x *exchange) stopTimers() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.over = true
 	if x.timers == nil {
-		return
+		return x.ended
 	}
 	for _, t := range x.timers {
 		if t != nil {
 			t.Stop()
 		}
 	}
+	return x.ended
 }
 
 // readTimeout ends reading the request.

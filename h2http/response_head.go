@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -23,7 +24,8 @@ type responseHead struct {
 	contentType string // detected from the content
 	needsType   bool
 	needsDate   bool
-	trailers    []string // declared, in canonical form
+	dated       time.Time // the present when the header was sent with a Date of this package
+	trailers    []string  // declared, in canonical form
 }
 
 var (
@@ -127,7 +129,8 @@ func (d *responseHead) put(w *responseWriter, r *response, o *h2.Out, n int) {
 		fields = append(fields, h2.Field{Name: "content-length", Value: d.lengthText})
 	}
 	if d.needsDate {
-		fields = append(fields, h2.Field{Name: "date", Value: w.x.conn.engine.date()})
+		d.dated = time.Now()
+		fields = append(fields, h2.Field{Name: "date", Value: w.x.conn.engine.date(d.dated)})
 	}
 	if o.Block = statusBlocks[d.status]; o.Block == nil {
 		fields = slices.Insert(fields, 0, statusField(d.status))

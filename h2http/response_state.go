@@ -27,6 +27,7 @@ type response struct {
 	trailers []h2.Field // the same for trailers
 	chain    tarn.Chain // content on its way out; empty between writes
 	length   cachedLength
+	counted  ending // not cleared
 }
 
 // maxScratch is how many fields are kept.

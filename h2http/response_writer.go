@@ -11,6 +11,7 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/fields"
+	"github.com/tarn-go/tarn/internal/monotonic"
 	"github.com/tarn-go/tarn/internal/preset"
 )
 
@@ -427,6 +428,7 @@ func (w *responseWriter) finish() (unsent bool) {
 	if r.head.status == 0 {
 		r.head.fill(w, r, http.StatusOK)
 	}
+	whole := !w.sent.Load()
 	d := atOnce
 	if w.x.conn.engine.workers.Next() == w.x.conn.h2 {
 		d = later
@@ -434,6 +436,10 @@ func (w *responseWriter) finish() (unsent bool) {
 	o := h2.Out{Ending: h2.End, Release: release}
 	w.send(r, &o, d) // an error means that the client does not wait for it
 	w.released = o.Release
+	r.counted.status = r.head.status
+	if whole && !r.head.dated.IsZero() {
+		r.counted.at = monotonic.Of(r.head.dated)
+	}
 	w.end() // before another goroutine can use the stream
 	return d == later
 }

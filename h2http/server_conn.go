@@ -60,6 +60,9 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		return
 	}
 	s.Value = x
+	if c.engine.requests.begin() {
+		x.began = monotonic.Of(c.h2.ReadAt())
+	}
 	s.Starting()
 	c.exchangeBegun()
 	c.engine.startTimers(x)

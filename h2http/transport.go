@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/monotonic"
 )
 
 // Transport is an http.RoundTripper that supports HTTP/2 only: over TLS for https, and
@@ -58,6 +59,8 @@ type Transport struct {
 	once sync.Once
 	pool *clientPool
 	err  error // why it cannot be used
+
+	requests requests
 }
 
 // defaultResponseHeader is the default of MaxResponseHeaderBytes for HTTP/2, in bytes,
@@ -85,13 +88,30 @@ func (t *Transport) init() {
 // is that of the request, of its context (its cause, while there is no connection), of
 // dialling, by errors.As *h2.StreamError, *h2.ConnError or *h2.GoAwayError, or the
 // network's.
-func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	t.init()
 	if t.err != nil {
 		closeBody(r)
 		return nil, t.err
 	}
+	if t.requests.begin() {
+		began := monotonic.Now()
+		defer func() { t.count(began, r, resp) }()
+	}
 	return t.pool.roundTrip(r, nil, dialing)
+}
+
+// count counts a request that has begun at began and has got resp; nil: it has failed.
+func (t *Transport) count(began monotonic.Instant, r *http.Request, resp *http.Response) {
+	host, how := "", noResponse
+	if r.URL != nil {
+		host = r.URL.Host
+	}
+	if resp != nil {
+		how = outcomeOf(resp.StatusCode)
+	}
+	now := monotonic.Now()
+	t.requests.route(routeNameOf(r.Method, host)).add(how, now.Since(began), now)
 }
 
 // CloseIdleConnections closes the connections on which no request is under way.

@@ -90,6 +90,13 @@ func (h *Histogram) LastMinute(now monotonic.Instant) *Counts {
 // Counts is how many durations fell into each bucket.
 type Counts [buckets]uint64
 
+// Add adds o to c.
+func (c *Counts) Add(o *Counts) {
+	for i, n := range o {
+		c[i] += n
+	}
+}
+
 // Total is how many there are.
 func (c *Counts) Total() uint64 {
 	n := uint64(0)

@@ -6,14 +6,18 @@ import (
 	"time"
 )
 
-// epoch is what Instants count from. Only differences matter.
-var epoch = time.Now()
+// epoch is what Instants count from: a hundred years ago, so that they are above 0 also by the clock of testing/synctest, which begins in 2000.
+var epoch = time.Now().Add(-100 * 365 * 24 * time.Hour)
 
-// Instant is a time, in nanoseconds since the program began. A time.Time has three times its size.
+// Instant is a time, in nanoseconds after one that precedes every Instant: it is above 0, and only differences mean something. A time.Time
+// has three times its size.
 type Instant time.Duration
 
 // Now returns the present time.
 func Now() Instant { return Instant(time.Since(epoch)) }
+
+// Of returns t, which has a monotonic clock reading.
+func Of(t time.Time) Instant { return Instant(t.Sub(epoch)) }
 
 // Since returns how long before i the time t was.
 func (i Instant) Since(t Instant) time.Duration { return time.Duration(i - t) }
