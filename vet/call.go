@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -18,7 +19,7 @@ func calleeName(c *ssa.CallCommon) string {
 }
 
 // call runs a call statement or expression.
-func (f *flow) call(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) bool {
+func (f *function) call(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) bool {
 	if b, ok := c.Value.(*ssa.Builtin); ok {
 		f.builtin(s, b.Name(), c, v, pos)
 		return true
@@ -31,7 +32,7 @@ func (f *flow) call(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) boo
 }
 
 // apply applies a call's contract. v is nil for deferred calls.
-func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, pos token.Pos) bool {
+func (f *function) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, pos token.Pos) bool {
 	if _, ok := c.Value.(*ssa.Builtin); ok {
 		return true
 	}
@@ -127,50 +128,50 @@ func (s *state) nothing(b binding) bool {
 }
 
 // firstSeen binds a handle of unknown origin, so that it is tracked from here on.
-func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
+func (f *function) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	switch v.(type) {
 	case *ssa.Const, *ssa.Global:
 		return binding{}
 	}
-	if _, ok := s.vals[slot{v, -1}]; ok {
+	if _, ok := s.Vals[flow.Of(v)]; ok {
 		return binding{}
 	}
 	r := f.refAt(refKey{v: v, from: fromUse}, handle, pos)
 	r.site = nil
 	s.lives[r] = life{st: foreign}
 	b := binding{refs: []*ref{r}}
-	s.vals[slot{v, -1}] = b
+	s.Vals[flow.Of(v)] = b
 	// Loading the same element again yields the same reference.
 	if look, ok := v.(*ssa.Lookup); ok && !look.CommaOk {
 		p := f.inMap(look.X, look.Index)
 		r.field = f.nameOf(p)
-		s.places[p] = b
+		s.Mem[p] = b
 	}
 	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
 		if p, ok := f.placeOf(load.X); ok && p.IsElement() {
-			s.places[p] = b
+			s.Mem[p] = b
 		}
 	}
 	return b
 }
 
 // touches reports whether a call may change memory that this function tracks.
-func (f *flow) touches(fn *types.Func) bool {
+func (f *function) touches(fn *types.Func) bool {
 	return fn == nil || fn.Pkg() != f.kinds.tarn || f.pass.Pkg == f.kinds.tarn && !f.isBaseMethod(fn)
 }
 
-func (f *flow) isBaseMethod(fn *types.Func) bool {
+func (f *function) isBaseMethod(fn *types.Func) bool {
 	r := fn.Signature().Recv()
 	return r != nil && f.kinds.isBase(r.Type())
 }
 
 // harmless reports whether fn is a method of package tarn that changes nothing but its arguments.
-func (f *flow) harmless(fn *types.Func) bool {
+func (f *function) harmless(fn *types.Func) bool {
 	return f.kinds.primitive(fn) != nil
 }
 
 // argument applies the call's effect to one argument.
-func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p param, name string, pos token.Pos) {
+func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p param, name string, pos token.Pos) {
 	how := "used"
 	if p.Effect == effectFree || p.Effect == effectDrop {
 		how = "freed"
@@ -194,7 +195,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 			return
 		}
 		// The element itself is still tracked.
-		delete(s.vals, slot{a, -1})
+		delete(s.Vals, flow.Of(a))
 		if b = f.firstSeen(s, a, pos); b.empty() {
 			return
 		}
@@ -243,7 +244,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 }
 
 // viewArgument handles bytes passed to a function: a use, and for some functions a write.
-func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p param, a ssa.Value, b binding, pos token.Pos) {
+func (f *function) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p param, a ssa.Value, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "used")
 	fn := code.Callee(c)
 	if when, ok := later[stdlib.Name(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {

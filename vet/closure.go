@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
@@ -16,8 +17,8 @@ import (
 
 // closure handles a function literal with the variables that it captures. One that is only called or deferred
 // in this function is analysed here; any other may run at any time.
-func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
-	delete(s.vals, slot{mc, -1})
+func (f *function) closure(s *state, mc *ssa.MakeClosure) {
+	delete(s.Vals, flow.Of(mc))
 	fn := mc.Fn.(*ssa.Function)
 	if onlyCalled(mc) {
 		return
@@ -54,7 +55,7 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 				continue
 			}
 			if p, ok := f.placeOf(b); ok {
-				f.giveAway(s, s.places[p])
+				f.giveAway(s, s.Mem[p])
 			}
 			continue
 		}
@@ -68,13 +69,13 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 		f.escapePointer(s, b)
 	}
 	if len(views) > 0 && !spawned {
-		s.vals[slot{mc, -1}] = binding{views: inside(views)}
+		s.Vals[flow.Of(mc)] = binding{views: inside(views)}
 	}
 }
 
 // captured returns the views in a variable that a function literal captures. A variable that the literal
 // changes is not tracked any further.
-func (f *flow) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
+func (f *function) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
 	p, ok := f.placeOf(b)
 	if !ok {
 		return nil
@@ -88,7 +89,7 @@ func (f *flow) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
 
 // emptiedByLiteral stops tracking a slice of buffers that argument i of a call, a variable that a literal captures,
 // refers to, if the literal frees or gives away elements: whether it does so for all is not tracked.
-func (f *flow) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
+func (f *function) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
 	mc, ok := c.Value.(*ssa.MakeClosure)
 	if !ok || i < len(c.Args) {
 		return
@@ -99,19 +100,19 @@ func (f *flow) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
 		return
 	}
 	if p, ok := f.placeOf(code.Operands(c)[i]); ok {
-		f.giveAway(s, s.places[p])
+		f.giveAway(s, s.Mem[p])
 	}
 }
 
 // dropViewsIn stops tracking the views stored at a place.
-func (f *flow) dropViewsIn(s *state, p places.Place) {
-	for q, b := range s.places {
+func (f *function) dropViewsIn(s *state, p places.Place) {
+	for q, b := range s.Mem {
 		if q.Within(p) && len(b.views) > 0 {
 			if len(b.refs) == 0 {
-				delete(s.places, q)
+				delete(s.Mem, q)
 				continue
 			}
-			s.places[q] = binding{refs: b.refs, part: b.part}
+			s.Mem[q] = binding{refs: b.refs, part: b.part}
 		}
 	}
 }
@@ -181,7 +182,7 @@ func isMethodValue(fn *ssa.Function) bool { return fn.Synthetic != "" && fn.Synt
 
 // looksOnly reports whether a literal only reads from a captured pointer to a container, or adds to the
 // container.
-func (f *flow) looksOnly(v *ssa.FreeVar) bool {
+func (f *function) looksOnly(v *ssa.FreeVar) bool {
 	used := false
 	for _, u := range *v.Referrers() {
 		load, ok := u.(*ssa.UnOp)

@@ -19,12 +19,12 @@ import (
 type truth = bool
 
 // test is the condition that a bool tests, and whether the bool is true if that holds.
-func (f *flow) test(v ssa.Value) (c *conditions.Condition, positive truth) {
+func (f *function) test(v ssa.Value) (c *conditions.Condition, positive truth) {
 	return f.table.Test(v, f.term)
 }
 
 // isNil is the condition that a value is nil.
-func (f *flow) isNil(v ssa.Value) *conditions.Condition { return f.table.Nil(f.term(v)) }
+func (f *function) isNil(v ssa.Value) *conditions.Condition { return f.table.Nil(f.term(v)) }
 
 // lengthOf returns x when v is len(x) or x.Len().
 func lengthOf(v ssa.Value) ssa.Value {
@@ -53,7 +53,7 @@ func isZero(v ssa.Value) bool {
 
 // term names a value so that values that the analysis finds equal have the same name: loads of one variable, lengths of one
 // slice.
-func (f *flow) term(v ssa.Value) *conditions.Term {
+func (f *function) term(v ssa.Value) *conditions.Term {
 	switch v := v.(type) {
 	case *ssa.UnOp:
 		if v.Op == token.MUL {
@@ -95,24 +95,24 @@ func (s *state) root(c *conditions.Condition) *conditions.Condition {
 
 // learned returns the known value of a condition.
 func (s *state) learned(c *conditions.Condition) (value, ok bool) {
-	if value, ok = s.facts[c]; ok {
+	if value, ok = s.Facts[c]; ok {
 		return value, ok
 	}
-	value, ok = s.facts[s.root(c)]
+	value, ok = s.Facts[s.root(c)]
 	return value, ok
 }
 
 // unlearn forgets what is known of a condition: its terms have new values.
 func (s *state) unlearn(c *conditions.Condition) {
-	delete(s.facts, c)
+	delete(s.Facts, c)
 	delete(s.alias, c)
 }
 
 // learn records that a condition holds or not, and resolves the states that depend on it.
 func (s *state) learn(c *conditions.Condition, value truth) {
-	s.facts[c] = value
+	s.Facts[c] = value
 	if r := s.root(c); r != c {
-		s.facts[r] = value
+		s.Facts[r] = value
 		s.resolve(r, value)
 	}
 	s.resolve(c, value)
@@ -126,7 +126,7 @@ func (s *state) learn(c *conditions.Condition, value truth) {
 func (s *state) exclude(c *conditions.Condition) {
 	for _, l := range s.lives {
 		if l.key.Excludes(c) {
-			s.facts[l.key] = false
+			s.Facts[l.key] = false
 			s.resolve(l.key, false)
 		}
 	}
@@ -159,20 +159,11 @@ func (s *state) resolve(c *conditions.Condition, value truth) {
 
 // replace rebinds everything bound to from to to.
 func (s *state) replace(from, to *ref) {
-	for v, b := range s.vals {
-		if b.has(from) {
-			s.vals[v] = binding{refs: []*ref{to}, views: b.views}
-		}
-	}
-	for p, b := range s.places {
-		if b.has(from) {
-			s.places[p] = binding{refs: []*ref{to}, views: b.views}
-		}
-	}
+	s.Change(func(b binding) (binding, bool) { return binding{refs: []*ref{to}, views: b.views}, b.has(from) })
 }
 
 // constantFact returns what valueOf does for a value that is the same on every path.
-func (f *flow) constantFact(v ssa.Value) (value, ok bool) {
+func (f *function) constantFact(v ssa.Value) (value, ok bool) {
 	switch v := v.(type) {
 	case *ssa.Const:
 		if v.IsNil() {
@@ -199,7 +190,7 @@ func (f *flow) constantFact(v ssa.Value) (value, ok bool) {
 func (c *contract) nonNil() bool { return c != nil && c.NonNil }
 
 // fact is the condition that a bool, an error or a pointer itself is, and whether the bool is true if that holds.
-func (f *flow) fact(v ssa.Value) (c *conditions.Condition, positive truth) {
+func (f *function) fact(v ssa.Value) (c *conditions.Condition, positive truth) {
 	if code.IsBool(v.Type()) {
 		return f.test(v)
 	}
@@ -207,7 +198,7 @@ func (f *flow) fact(v ssa.Value) (c *conditions.Condition, positive truth) {
 }
 
 // valueOf is what is known of a bool (is it true) or of an error or pointer (is it nil).
-func (f *flow) valueOf(s *state, v ssa.Value) (value, ok bool) {
+func (f *function) valueOf(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok := f.constantFact(v); ok {
 		return value, true
 	}
@@ -220,7 +211,7 @@ func (f *flow) valueOf(s *state, v ssa.Value) (value, ok bool) {
 
 // implied learns the consequences of a branch beyond its condition: a value that equals a sentinel error, or
 // for which errors.Is is true, is not nil; a Buffer that is zero or empty has nothing to free.
-func (f *flow) implied(s *state, v ssa.Value, taken truth) {
+func (f *function) implied(s *state, v ssa.Value, taken truth) {
 	for {
 		not, ok := v.(*ssa.UnOp)
 		if !ok || not.Op != token.NOT {
@@ -294,7 +285,7 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 const byLength = "\x00length"
 
 // nothingIn records that a handle or container was found empty.
-func (f *flow) nothingIn(s *state, v ssa.Value, by string) {
+func (f *function) nothingIn(s *state, v ssa.Value, by string) {
 	if v == nil {
 		return
 	}
@@ -310,7 +301,7 @@ func (f *flow) nothingIn(s *state, v ssa.Value, by string) {
 }
 
 // gotNothing records that a length was 0, for which Get returns the zero Buffer.
-func (f *flow) gotNothing(s *state, n ssa.Value) {
+func (f *function) gotNothing(s *state, n ssa.Value) {
 	for r, l := range s.lives {
 		call, ok := r.site.(*ssa.Call)
 		if !ok || l.st != held {

@@ -13,7 +13,7 @@ import (
 )
 
 // free ends references.
-func (f *flow) free(s *state, b binding, pos token.Pos) {
+func (f *function) free(s *state, b binding, pos token.Pos) {
 	for _, r := range b.refs {
 		l := s.lives[r]
 		switch l.st {
@@ -39,7 +39,7 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 }
 
 // give moves references to another owner.
-func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
+func (f *function) give(s *state, b binding, pos token.Pos, to string) {
 	for _, r := range b.refs {
 		l := s.lives[r]
 		switch l.st {
@@ -54,7 +54,7 @@ func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
 
 // mayEnd returns whether a live reference can be followed to its end, which frees it or gives it away. Otherwise it is
 // not followed further; that a lent one ends here is reported.
-func (f *flow) mayEnd(s *state, r *ref, l life, pos token.Pos, to string) bool {
+func (f *function) mayEnd(s *state, r *ref, l life, pos token.Pos, to string) bool {
 	switch {
 	case l.key != nil && l.alt != void:
 		s.forget(r)
@@ -67,7 +67,7 @@ func (f *flow) mayEnd(s *state, r *ref, l life, pos token.Pos, to string) bool {
 }
 
 // reportLent reports that a reference is freed or given away that this function does not own.
-func (f *flow) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
+func (f *function) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
 	if l.by == whenTestEnds {
 		f.report(s, double, r, pos, to)
 	} else {
@@ -77,7 +77,7 @@ func (f *flow) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
 }
 
 // mayReturn records that references were given to a goroutine that may return them.
-func (f *flow) mayReturn(s *state, b binding) {
+func (f *function) mayReturn(s *state, b binding) {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.st == given {
 			l.sent = true
@@ -87,7 +87,7 @@ func (f *flow) mayReturn(s *state, b binding) {
 }
 
 // found records that a reference of unknown origin exists: its content was used.
-func (f *flow) found(s *state, b binding) {
+func (f *function) found(s *state, b binding) {
 	if b.part || len(b.refs) != 1 || b.refs[0].kind != handle {
 		return
 	}
@@ -98,7 +98,7 @@ func (f *flow) found(s *state, b binding) {
 }
 
 // unshare records that r shares memory with no other ref any more.
-func (f *flow) unshare(s *state, r *ref) {
+func (f *function) unshare(s *state, r *ref) {
 	for o, l := range s.lives {
 		if i := slices.Index(l.with, r.id); i >= 0 {
 			l.with = slices.Delete(slices.Clone(l.with), i, i+1)
@@ -108,7 +108,7 @@ func (f *flow) unshare(s *state, r *ref) {
 }
 
 // giveIf moves references if the call succeeded, which a later condition decides.
-func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, to string) {
+func (f *function) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, to string) {
 	key, ok := f.outcome(v, p.When, p.At)
 	for _, r := range b.refs {
 		l := s.lives[r]
@@ -134,7 +134,7 @@ func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, 
 }
 
 // fill puts something into a container.
-func (f *flow) fill(s *state, b binding, pos token.Pos) {
+func (f *function) fill(s *state, b binding, pos token.Pos) {
 	f.notMoved(s, b, pos)
 	for _, r := range b.refs {
 		switch l := s.lives[r]; l.st {
@@ -152,7 +152,7 @@ func (f *flow) fill(s *state, b binding, pos token.Pos) {
 }
 
 // outlet handles a pointer to a variable passed to a function that may store a reference there.
-func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos token.Pos) {
+func (f *function) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos token.Pos) {
 	at, ok := f.placeOf(a)
 	leaf, only := places.Path{}, false
 	if ok {
@@ -160,7 +160,7 @@ func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos 
 	}
 	if p.Effect != effectFillLeaf || !only || !at.Local() || s.escaped[at.Root] {
 		if ok {
-			f.giveAway(s, s.places[at])
+			f.giveAway(s, s.Mem[at])
 		}
 		f.escapePointer(s, a)
 		return
@@ -178,18 +178,14 @@ func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos 
 		l.key, l.alt = key, void
 		s.unlearn(key)
 	}
-	for q := range s.places {
-		if q.Within(at) {
-			delete(s.places, q)
-		}
-	}
+	s.Remove(func(q places.Place) bool { return q.Within(at) })
 	s.lives[r] = l
-	s.places[in] = binding{refs: []*ref{r}}
+	s.Mem[in] = binding{refs: []*ref{r}}
 }
 
 // perhaps makes a fill depend on the error of the function that filled: with an error there may be no
 // reference. An error that is ignored is taken to be nil.
-func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos token.Pos) {
+func (f *function) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos token.Pos) {
 	for _, r := range b.refs {
 		l := s.lives[r]
 		if r.kind != container || l.st != held || l.pos != pos {
@@ -213,13 +209,13 @@ func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos tok
 }
 
 // empty handles a call that takes the references to which a pointer leads.
-func (f *flow) empty(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
+func (f *function) empty(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
 	p.Effect = effectDrop
 	f.drained(s, b, p, v, pos)
 }
 
 // drained removes some bytes from a container, or all.
-func (f *flow) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
+func (f *function) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
 	f.notMoved(s, b, pos)
 	for _, r := range b.refs {
 		l := s.lives[r]
@@ -252,7 +248,7 @@ func (f *flow) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos)
 }
 
 // notMoved reports a container that is used after it was copied by value.
-func (f *flow) notMoved(s *state, b binding, pos token.Pos) {
+func (f *function) notMoved(s *state, b binding, pos token.Pos) {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.by == copiedBy {
 			f.report(s, copied, r, pos, "")

@@ -35,7 +35,7 @@ func (c *checker) fieldOf(x types.Type, index int) (field, bool) {
 }
 
 // put records that the function stores its own reference in a field.
-func (f *flow) put(addr ssa.Value, pos token.Pos) {
+func (f *function) put(addr ssa.Value, pos token.Pos) {
 	at, ok := addr.(*ssa.FieldAddr)
 	if !ok || f.quiet {
 		return
@@ -56,7 +56,7 @@ func (c *checker) unfreed(fns []*ssa.Function) {
 		return
 	}
 	released := map[field]bool{}
-	f := &flow{checker: c}
+	f := &function{checker: c}
 	for _, fn := range fns {
 		if len(fn.Blocks) == 0 {
 			return // not Go, or not analysed: it may do so

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -20,7 +21,7 @@ const (
 )
 
 // flow tracks references through one function, path by path.
-type flow struct {
+type function struct {
 	*checker
 	fn      *ssa.Function
 	numbers code.Numbers
@@ -32,7 +33,6 @@ type flow struct {
 	back    map[[2]int]bool                       // edges to a dominating block
 	entry   *contract                             // the declared contract of the parameters
 	exits   []exit
-	visits  int
 	cut     bool // not all paths were followed
 	quiet   bool // nothing is reported
 	returns bool // a path reaches a return
@@ -76,10 +76,10 @@ const (
 	fromLoan                   // it is bytes that a value lends
 )
 
-func (f *flow) number(v ssa.Value) int { return f.numbers.Of(v) }
+func (f *function) number(v ssa.Value) int { return f.numbers.Of(v) }
 
 // refAt is the ref of a site.
-func (f *flow) refAt(key refKey, k kind, pos token.Pos) *ref {
+func (f *function) refAt(key refKey, k kind, pos token.Pos) *ref {
 	r, ok := f.refs[key]
 	if !ok {
 		r = &ref{id: len(f.refs), kind: k, site: key.v, index: key.index, pos: pos, param: -1}
@@ -88,7 +88,7 @@ func (f *flow) refAt(key refKey, k kind, pos token.Pos) *ref {
 	return r
 }
 
-func (f *flow) olderOf(r *ref) *ref {
+func (f *function) olderOf(r *ref) *ref {
 	if r.older == nil {
 		older := *r
 		older.id = 1<<20 + r.id
@@ -97,9 +97,9 @@ func (f *flow) olderOf(r *ref) *ref {
 	return r.older
 }
 
-// newFlow prepares the search through fn.
-func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
-	f := &flow{
+// newFunction prepares the search through fn.
+func (c *checker) newFunction(fn *ssa.Function, entry *contract) *function {
+	f := &function{
 		checker: c, fn: fn, entry: entry,
 		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{},
 	}
@@ -117,7 +117,7 @@ func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 
 // conditions computes the conditions that each block or one after it tests, and the values whose redefinition
 // invalidates them.
-func (f *flow) conditions() {
+func (f *function) conditions() {
 	f.tests = make([]map[*conditions.Condition]bool, len(f.fn.Blocks))
 	note := func(at map[*conditions.Condition]bool, v ssa.Value) {
 		c, _ := f.fact(v)
@@ -166,45 +166,19 @@ func (f *flow) conditions() {
 	}
 }
 
-type visit struct {
-	block *ssa.BasicBlock
-	s     *state
-}
-
 // run follows all paths.
-func (f *flow) run() {
-	if len(f.fn.Blocks) == 0 {
-		return
-	}
+func (f *function) run() {
 	s := newState()
 	f.enter(s)
-	seen := make([]map[string]bool, len(f.fn.Blocks))
-	work := []visit{{f.fn.Blocks[0], s}}
-	for len(work) > 0 {
-		v := work[len(work)-1]
-		work = work[:len(work)-1]
-		at := seen[v.block.Index]
-		if at == nil {
-			at = map[string]bool{}
-			seen[v.block.Index] = at
-		}
-		f.prune(v.s, v.block)
-		key := v.s.key(f)
-		if at[key] {
-			continue
-		}
-		if len(at) >= maxBlockStates || f.visits >= maxVisits {
-			f.cut = true
-			continue
-		}
-		at[key] = true
-		f.visits++
-		work = append(work, f.block(v.block, v.s)...)
+	search := flow.Search[*state]{
+		Visits: maxVisits, States: maxBlockStates, Prune: f.prune, Run: f.block,
+		Key: func(s *state) string { return s.key(f.number) },
 	}
+	f.cut = !search.From(f.fn, s)
 }
 
-// block runs the instructions of b on s and returns the next blocks, the likelier last.
-func (f *flow) block(b *ssa.BasicBlock, s *state) []visit {
+// block runs the instructions of b on s.
+func (f *function) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock, *state)) {
 	for _, instr := range b.Instrs {
 		if pos := instr.Pos(); pos.IsValid() {
 			f.now = pos
@@ -220,72 +194,66 @@ func (f *flow) block(b *ssa.BasicBlock, s *state) []visit {
 		switch instr := instr.(type) {
 		case *ssa.Phi:
 		case *ssa.If:
-			return f.branch(b, s, instr)
+			f.branch(b, s, instr, next)
+			return
 		case *ssa.Return:
 			f.leave(s, instr)
-			return nil
+			return
 		case *ssa.Panic:
-			return nil
+			return
 		case *ssa.Jump:
-			return []visit{{b.Succs[0], f.edge(s, b, b.Succs[0])}}
+			next(b.Succs[0], f.edge(s, b, b.Succs[0]))
+			return
 		default:
 			if !f.step(s, instr) {
-				return nil
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // redefine forgets the memory to which an earlier value of v led.
-func (f *flow) redefine(s *state, v ssa.Value) {
+func (f *function) redefine(s *state, v ssa.Value) {
 	if _, ok := v.(*ssa.Alloc); ok {
 		return
 	}
 	n, numbered := f.numbers.Known(v)
 	indexed := func(step places.Step) bool { return step.Kind == places.Indexed && step.N == int64(n) }
-	for p := range s.places {
+	for p := range s.Mem {
 		if p.Root == v || numbered && !code.IsBool(v.Type()) && p.Path.Any(indexed) {
-			delete(s.places, p)
+			delete(s.Mem, p)
 		}
 	}
 }
 
-func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If) []visit {
+func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa.BasicBlock, *state)) {
 	known, ok := f.valueOf(s, instr.Cond)
 	c, positive := f.test(instr.Cond)
-	var next []visit
 	for i := 1; i >= 0; i-- { // the true branch is followed first
 		taken := i == 0
 		if ok && known != taken {
 			continue
 		}
-		t := s
+		t := s.clone()
 		if !ok {
-			t = s.clone()
 			t.learn(c, taken == positive)
-			f.implied(t, instr.Cond, taken)
-			t.trail = &step{instr.Cond.Pos(), taken, s.trail}
-			if !t.trail.pos.IsValid() {
-				t.trail = s.trail
-			}
-		} else {
-			t = s.clone()
-			f.implied(t, instr.Cond, taken)
 		}
-		next = append(next, visit{b.Succs[i], f.edge(t, b, b.Succs[i])})
+		f.implied(t, instr.Cond, taken)
+		if !ok && instr.Cond.Pos().IsValid() {
+			t.Trail = s.Trail.Then(flow.Decision{Cond: instr.Cond, Taken: taken})
+		}
+		next(b.Succs[i], f.edge(t, b, b.Succs[i]))
 	}
-	return next
 }
 
 // edge gives the phis of the next block their values. It may change s.
-func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
+func (f *function) edge(s *state, from, to *ssa.BasicBlock) *state {
 	if f.back[[2]int{from.Index, to.Index}] {
 		clear(s.mapped)
 		// Values loaded from memory may have changed in the next iteration of the loop.
-		for c := range s.facts {
+		for c := range s.Facts {
 			if c.Mentions(changes) {
-				delete(s.facts, c)
+				delete(s.Facts, c)
 			}
 		}
 	}
@@ -299,11 +267,7 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 	}
 	var changes []change
 	carried := map[*conditions.Condition]bool{}
-	for _, instr := range to.Instrs {
-		phi, ok := instr.(*ssa.Phi)
-		if !ok {
-			break
-		}
+	for phi := range flow.Phis(to) {
 		c := change{phi: phi, b: f.refsOf(s, phi.Edges[at])}
 		if code.IsNil(phi.Edges[at]) && f.kinds.elements(phi.Type()) {
 			r := f.refAt(refKey{v: phi, from: fromNothing}, bag, phi.Pos())
@@ -335,17 +299,17 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 	}
 	for _, c := range changes {
 		f.redefine(s, c.phi)
-		delete(s.vals, slot{c.phi, -1})
+		delete(s.Vals, flow.Of(c.phi))
 		if !c.b.empty() {
-			s.vals[slot{c.phi, -1}] = c.b
+			s.Vals[flow.Of(c.phi)] = c.b
 		}
 		own, _ := f.fact(c.phi)
 		for k, v := range carried {
-			s.facts[k] = v
+			s.Facts[k] = v
 		}
 		switch {
 		case c.known:
-			s.facts[own] = c.value
+			s.Facts[own] = c.value
 		case c.alias != nil && c.alias != own:
 			s.alias[own] = c.alias
 		}
@@ -354,9 +318,9 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 }
 
 // carry applies the comparisons known of a value to the phi that takes it.
-func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[*conditions.Condition]bool) {
+func (f *function) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[*conditions.Condition]bool) {
 	old, now := f.term(from), f.term(to)
-	for c, v := range s.facts {
+	for c, v := range s.Facts {
 		if of, ok := f.table.Replace(c, old, now); ok {
 			carried[of] = v
 		}
@@ -364,19 +328,11 @@ func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[*conditi
 }
 
 // prune drops state that has no effect any more, so that paths merge.
-func (f *flow) prune(s *state, b *ssa.BasicBlock) {
-	live := f.live[b.Index]
-	phis := map[ssa.Value]bool{}
-	for _, instr := range b.Instrs {
-		phi, ok := instr.(*ssa.Phi)
-		if !ok {
-			break
-		}
-		phis[phi] = true
-	}
-	for v := range s.vals {
-		if !live[v.v] && !phis[v.v] {
-			delete(s.vals, v)
+func (f *function) prune(b *ssa.BasicBlock, s *state) {
+	needs := flow.Needs(f.live, b)
+	for v := range s.Vals {
+		if !needs(v.Value) {
+			delete(s.Vals, v)
 		}
 	}
 	tests := f.tests[b.Index]
@@ -396,9 +352,9 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 			delete(s.alias, k)
 		}
 	}
-	for k := range s.facts {
+	for k := range s.Facts {
 		if !tests[k] && !needed[k] {
-			delete(s.facts, k)
+			delete(s.Facts, k)
 		}
 	}
 	for r, l := range s.lives {
@@ -408,7 +364,7 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 		if r.kind == loan && (s.viewed(r) || l.kept.by != noKeeper) {
 			continue
 		}
-		if !s.bound(r, slot{}) && r.param < 0 && (l.st != held || l.key == nil) && !s.viewed(r) {
+		if !s.bound(r, flow.Slot{}) && r.param < 0 && (l.st != held || l.key == nil) && !s.viewed(r) {
 			delete(s.lives, r)
 		}
 	}
@@ -416,18 +372,9 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 
 // viewed reports whether bytes of r are still visible, or r matters to another ref.
 func (s *state) viewed(r *ref) bool {
-	for _, b := range s.vals {
-		for _, v := range b.views {
-			if v.of == r {
-				return true
-			}
-		}
-	}
-	for _, b := range s.places {
-		for _, v := range b.views {
-			if v.of == r {
-				return true
-			}
+	for b := range s.All() {
+		if slices.ContainsFunc(b.views, func(v view) bool { return v.of == r }) {
+			return true
 		}
 	}
 	for _, l := range s.lives {
@@ -439,7 +386,7 @@ func (s *state) viewed(r *ref) bool {
 }
 
 // enter binds the parameters.
-func (f *flow) enter(s *state) {
+func (f *function) enter(s *state) {
 	for i, p := range f.fn.Params {
 		k := f.kinds.kindOf(p.Type())
 		ptr := f.kinds.pointee(p.Type())
@@ -460,16 +407,16 @@ func (f *flow) enter(s *state) {
 		s.lives[r] = l
 		b := binding{refs: []*ref{r}}
 		if k != untracked {
-			s.vals[slot{p, -1}] = b
+			s.Vals[flow.Of(p)] = b
 		} else {
-			s.places[places.Of(p)] = b
+			s.Mem[places.Of(p)] = b
 		}
 	}
 }
 
 // elementsOf is the place of which the elements of a slice or map are parts: in a variable, in an element of a map, or an
 // array.
-func (f *flow) elementsOf(v ssa.Value) (places.Place, bool) {
+func (f *function) elementsOf(v ssa.Value) (places.Place, bool) {
 	switch v := v.(type) {
 	case *ssa.UnOp:
 		if v.Op == token.MUL {
@@ -488,7 +435,7 @@ func (f *flow) elementsOf(v ssa.Value) (places.Place, bool) {
 }
 
 // inMap is the place of an element of a map.
-func (f *flow) inMap(m, key ssa.Value) places.Place {
+func (f *function) inMap(m, key ssa.Value) places.Place {
 	p, ok := f.elementsOf(m)
 	if !ok {
 		p = places.Of(m).With(places.Step{Kind: places.Pointer})
@@ -497,7 +444,7 @@ func (f *flow) inMap(m, key ssa.Value) places.Place {
 }
 
 // placeOf names the memory to which a pointer leads.
-func (f *flow) placeOf(v ssa.Value) (places.Place, bool) {
+func (f *function) placeOf(v ssa.Value) (places.Place, bool) {
 	switch v := v.(type) {
 	case *ssa.FieldAddr:
 		if p, ok := f.placeOf(v.X); ok {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 )
 
 // throughChannel is the reason in life.by of a reference that was sent.
@@ -17,7 +18,7 @@ const throughChannel = "\x00send"
 
 // send handles a send statement: it gives a reference away, or those of a struct by which the receiver cannot tell when
 // to free them, until the goroutines have synchronized and it may have been returned.
-func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
+func (f *function) send(s *state, v ssa.Value, pos token.Pos) {
 	f.signalled(s)
 	b := f.reaching(s, v)
 	f.look(s, binding{refs: b.refs}, pos, "sent")
@@ -32,8 +33,8 @@ func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
 
 // lookup reads an element of a map: the reference that was found there before, or the only bytes that this function put
 // into it.
-func (f *flow) lookup(s *state, v *ssa.Lookup) {
-	delete(s.vals, slot{v, -1})
+func (f *function) lookup(s *state, v *ssa.Lookup) {
+	delete(s.Vals, flow.Of(v))
 	of, ok := v.X.Type().Underlying().(*types.Map)
 	if !ok {
 		return
@@ -44,20 +45,20 @@ func (f *flow) lookup(s *state, v *ssa.Lookup) {
 	if v.CommaOk {
 		return
 	}
-	if b, ok := s.places[f.inMap(v.X, v.Index)]; ok && f.kinds.kindOf(v.Type()) == handle {
-		s.vals[slot{v, -1}] = b
+	if b, ok := s.Mem[f.inMap(v.X, v.Index)]; ok && f.kinds.kindOf(v.Type()) == handle {
+		s.Vals[flow.Of(v)] = b
 	} else if b := f.refsOf(s, v.X); len(ofViews(b.views)) == 1 && isBytes(v.Type()) {
-		s.vals[slot{v, -1}] = binding{views: []view{{of: b.views[0].of, changes: b.views[0].changes}}}
+		s.Vals[flow.Of(v)] = binding{views: []view{{of: b.views[0].of, changes: b.views[0].changes}}}
 	}
 }
 
 // intoMap is an assignment to an element of a map.
-func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
+func (f *function) intoMap(s *state, m *ssa.MapUpdate) {
 	key, value := f.reaching(s, m.Key), f.reaching(s, m.Value)
 	if made, ok := m.Map.(*ssa.MakeMap); ok {
 		// The reference is still this function's, unless the map itself is stored.
-		at := slot{made, -1}
-		s.vals[at] = s.vals[at].join(binding{views: inside(value.views)})
+		at := flow.Of(made)
+		s.Vals[at] = s.Vals[at].join(binding{views: inside(value.views)})
 		value.views = nil
 	}
 	f.forgetElements(s, nil)
@@ -75,7 +76,7 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 
 // replaced reports a reference that this function stored in a map and overwrites with another one, when no code can
 // have removed it in between.
-func (f *flow) replaced(s *state, m *ssa.MapUpdate, value binding) {
+func (f *function) replaced(s *state, m *ssa.MapUpdate, value binding) {
 	if _, inner := m.Value.Type().Underlying().(*types.Map); inner {
 		clear(s.mapped)
 	}
@@ -94,7 +95,7 @@ const whenTestEnds = "\x00cleanup"
 
 // cleanedUp records that a method value or function literal frees the reference that it captured when the test
 // ends: until then it may be used, but not freed. It returns false when the literal does anything else with it.
-func (f *flow) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs binding) bool {
+func (f *function) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs binding) bool {
 	fn := mc.Fn.(*ssa.Function)
 	if isMethodValue(fn) {
 		if f.kinds.kindOf(b.Type()) != handle || fn.Object() == nil || fn.Object().Name() != "Free" {
@@ -136,7 +137,7 @@ func assignedOnce(v ssa.Value) bool {
 // withError reports references that are returned together with an error that is not nil, or that nothing has tested since
 // a call returned it: callers free nothing if it is not nil (rule 4). Functions that fill a container may have put nothing
 // in when they return an error, so a container is reported in the first case only.
-func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
+func (f *function) withError(s *state, ret *ssa.Return, results []binding) {
 	sig := f.fn.Signature
 	n := sig.Results().Len()
 	if n < 2 || !code.IsError(sig.Results().At(n-1).Type()) {

@@ -11,7 +11,7 @@ import (
 )
 
 // infer derives the function's effects on its arguments and results from all its paths.
-func (f *flow) infer() *contract {
+func (f *function) infer() *contract {
 	sig := f.fn.Signature
 	nFree := len(f.fn.FreeVars)
 	c := &contract{Params: make([]param, len(f.fn.Params)+nFree), Results: make([]result, sig.Results().Len())}
@@ -59,9 +59,9 @@ func (f *flow) infer() *contract {
 
 // recovers reports whether a deferred function literal calls recover, or a parameter is passed to a
 // function that recovers.
-func (f *flow) recovers() bool { return f.catching(f.fn) }
+func (f *function) recovers() bool { return f.catching(f.fn) }
 
-func (f *flow) catching(fn *ssa.Function) bool {
+func (f *function) catching(fn *ssa.Function) bool {
 	for _, b := range fn.Blocks {
 		for _, instr := range b.Instrs {
 			if call, ok := instr.(*ssa.Call); ok {
@@ -94,7 +94,7 @@ func (f *flow) catching(fn *ssa.Function) bool {
 }
 
 // catches reports whether a call is to a function that recovers.
-func (f *flow) catches(c *ssa.CallCommon) bool {
+func (f *function) catches(c *ssa.CallCommon) bool {
 	con := f.contractOf(c)
 	return con != nil && con.Recovers
 }
@@ -104,7 +104,7 @@ func isFunc(t types.Type) bool {
 	return ok
 }
 
-func (f *flow) everyExit(holds func(exit) bool) bool {
+func (f *function) everyExit(holds func(exit) bool) bool {
 	for _, e := range f.exits {
 		if !holds(e) {
 			return false
@@ -140,7 +140,7 @@ func (e exit) gone(r *ref) (done, kept bool) {
 	return false, false
 }
 
-func (f *flow) inferParam(r *ref) param {
+func (f *function) inferParam(r *ref) param {
 	if r == nil {
 		return param{}
 	}
@@ -174,7 +174,7 @@ func (f *flow) inferParam(r *ref) param {
 }
 
 // dependent finds that a parameter is taken exactly when a result says so.
-func (f *flow) dependent(r *ref, o outcome) (param, bool) {
+func (f *function) dependent(r *ref, o outcome) (param, bool) {
 	effects := map[bool]effect{}
 	for _, e := range f.exits {
 		done, kept := e.gone(r)
@@ -204,7 +204,7 @@ func (f *flow) dependent(r *ref, o outcome) (param, bool) {
 }
 
 // inferPointer infers the effect on the memory to which a pointer leads.
-func (f *flow) inferPointer(v ssa.Value) param {
+func (f *function) inferPointer(v ssa.Value) param {
 	var r *ref
 	for _, from := range [2]origin{fromArgument, fromMemory} {
 		if known, ok := f.refs[refKey{v: v, from: from}]; ok {
@@ -223,12 +223,12 @@ func (f *flow) inferPointer(v ssa.Value) param {
 		if e.s.escaped[v] {
 			return param{}
 		}
-		for p, b := range e.s.places {
+		for p, b := range e.s.Mem {
 			if !p.Within(root) {
 				continue
 			}
 			if leaf, only := f.kinds.onlyLeaf(p.Type()); only && leaf != (places.Path{}) {
-				if _, ok := e.s.places[p.Join(leaf)]; ok {
+				if _, ok := e.s.Mem[p.Join(leaf)]; ok {
 					continue // the state of the whole is known
 				}
 			}
@@ -257,7 +257,7 @@ func (f *flow) inferPointer(v ssa.Value) param {
 			}
 		}
 		if r != nil {
-			switch b, ok := e.s.places[root]; {
+			switch b, ok := e.s.Mem[root]; {
 			case !ok && !e.s.lost[root]:
 				freedAll = false // this path does not reach it
 			case !ok, !b.has(r):
@@ -283,7 +283,7 @@ func (f *flow) inferPointer(v ssa.Value) param {
 
 // fillsLeaf reports whether the function stores its own reference in the only field of v's struct that can
 // hold one, and v is used for nothing else.
-func (f *flow) fillsLeaf(v ssa.Value) bool {
+func (f *function) fillsLeaf(v ssa.Value) bool {
 	leaf, only := f.kinds.onlyLeaf(v.Type().Underlying().(*types.Pointer).Elem())
 	if !only || f.leaks(v) {
 		return false
@@ -296,7 +296,7 @@ func (f *flow) fillsLeaf(v ssa.Value) bool {
 		if !e.s.stored[in] {
 			continue
 		}
-		for _, r := range e.s.places[in].refs {
+		for _, r := range e.s.Mem[in].refs {
 			st := e.s.lives[r].st
 			filled = filled || st != freed && st != given
 		}
@@ -305,10 +305,10 @@ func (f *flow) fillsLeaf(v ssa.Value) bool {
 }
 
 // stored reports whether the function writes fields that hold references in v's struct.
-func (f *flow) stored(v ssa.Value) bool { return f.anyUse(v, ofContent) }
+func (f *function) stored(v ssa.Value) bool { return f.anyUse(v, ofContent) }
 
 // leaks reports whether the pointer v itself is stored or passed where this function cannot track it.
-func (f *flow) leaks(v ssa.Value) bool { return f.anyUse(v, ofPointer) }
+func (f *function) leaks(v ssa.Value) bool { return f.anyUse(v, ofPointer) }
 
 // useOf selects uses of a pointer.
 type useOf uint8
@@ -318,7 +318,7 @@ const (
 	ofPointer              // places where the pointer itself is stored or passed
 )
 
-func (f *flow) anyUse(v ssa.Value, of useOf) bool {
+func (f *function) anyUse(v ssa.Value, of useOf) bool {
 	pointer := of == ofPointer
 	seen := map[ssa.Value]bool{}
 	var walk func(v ssa.Value) bool
@@ -366,7 +366,7 @@ func (f *flow) anyUse(v ssa.Value, of useOf) bool {
 }
 
 // inferResult infers whether the caller gets a reference to free, and when.
-func (f *flow) inferResult(i int) result {
+func (f *function) inferResult(i int) result {
 	if f.kinds.kindOf(f.fn.Signature.Results().At(i).Type()) == untracked {
 		return result{}
 	}
@@ -410,7 +410,7 @@ func (f *flow) inferResult(i int) result {
 
 // returned is the status of a result at one exit: held, void, lent if it is freed when the test ends, or
 // unknown.
-func (f *flow) returned(e exit, i int) status {
+func (f *function) returned(e exit, i int) status {
 	b := e.args[i]
 	if b.part || len(b.views) > 0 {
 		return unknown
@@ -444,7 +444,7 @@ func (f *flow) returned(e exit, i int) status {
 }
 
 // explains reports whether, at an exit, the outcome o says if the result i is a reference.
-func (f *flow) explains(e exit, i int, o outcome) bool {
+func (f *function) explains(e exit, i int, o outcome) bool {
 	v := e.ret.Results[o.at]
 	value, known := f.valueOf(e.s, v)
 	if f.returned(e, i) == void {
@@ -460,7 +460,7 @@ func (f *flow) explains(e exit, i int, o outcome) bool {
 }
 
 // zeroLoad reports whether a result is a local variable with its zero value.
-func (f *flow) zeroLoad(e exit, v ssa.Value) bool {
+func (f *function) zeroLoad(e exit, v ssa.Value) bool {
 	u, ok := v.(*ssa.UnOp)
 	if !ok {
 		return false

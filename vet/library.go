@@ -76,7 +76,7 @@ var computing = map[string]bool{
 }
 
 // computes reports whether a call certainly waits for no other goroutine.
-func (f *flow) computes(c *ssa.CallCommon) bool {
+func (f *function) computes(c *ssa.CallCommon) bool {
 	fn := code.Callee(c)
 	switch {
 	case fn == nil:

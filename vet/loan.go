@@ -10,18 +10,19 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 )
 
 // lend binds the bytes that a call lends.
-func (f *flow) lend(s *state, c *ssa.CallCommon, v ssa.Value, at slot, lender ssa.Value, pos token.Pos) {
-	r := f.refAt(refKey{v: v, from: fromLoan, index: at.index}, loan, pos)
+func (f *function) lend(s *state, c *ssa.CallCommon, v ssa.Value, at flow.Slot, lender ssa.Value, pos token.Pos) {
+	r := f.refAt(refKey{v: v, from: fromLoan, index: at.Index}, loan, pos)
 	r.owner, r.lender = or(f.argumentText(c, 0), "the receiver"), f.term(lender)
 	s.lives[r] = life{st: held}
-	s.vals[at] = binding{views: []view{{of: r}}}
+	s.Vals[at] = binding{views: []view{{of: r}}}
 }
 
 // endLoans ends the loans from a method's receiver.
-func (f *flow) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
+func (f *function) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
 	vars := code.Operands(c)
 	if len(vars) == 0 || code.Callee(c) == nil || code.Callee(c).Signature().Recv() == nil {
 		return

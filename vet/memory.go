@@ -10,12 +10,13 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // refsOf is the binding of a value: of a handle, its ref; of a pointer, the content of the memory.
-func (f *flow) refsOf(s *state, v ssa.Value) binding {
-	if b, ok := s.vals[slot{v, -1}]; ok {
+func (f *function) refsOf(s *state, v ssa.Value) binding {
+	if b, ok := s.Vals[flow.Of(v)]; ok {
 		return b
 	}
 	switch v := v.(type) {
@@ -42,14 +43,14 @@ func (f *flow) refsOf(s *state, v ssa.Value) binding {
 }
 
 // wholeArray reports whether a slice of references begins where the array of a variable does.
-func (f *flow) wholeArray(v *ssa.Slice) bool {
+func (f *function) wholeArray(v *ssa.Slice) bool {
 	_, array := v.X.(*ssa.Alloc)
 	return array && v.Low == nil && f.kinds.elements(v.Type())
 }
 
 // element is the binding of a pointer to an element of a slice, or to a field of one: a part of what the
 // slice holds.
-func (f *flow) element(s *state, v ssa.Value) binding {
+func (f *function) element(s *state, v ssa.Value) binding {
 	switch v := v.(type) {
 	case *ssa.IndexAddr:
 		refs := s.alive(f.refsOf(s, v.X).refs)
@@ -70,16 +71,16 @@ func (s *state) alive(refs []*ref) []*ref {
 }
 
 // content is the binding of a place, with all of its parts.
-func (f *flow) content(s *state, p places.Place, typ types.Type) binding {
-	if b, ok := s.places[p]; ok {
+func (f *function) content(s *state, p places.Place, typ types.Type) binding {
+	if b, ok := s.Mem[p]; ok {
 		// What is known of its only reference is known of the whole.
 		if leaf, only := f.kinds.onlyLeaf(typ); only && f.foreignWhole(s, p, b) {
-			if c, ok := s.places[p.Join(leaf)]; ok {
+			if c, ok := s.Mem[p.Join(leaf)]; ok {
 				return c
 			}
 		}
 		if p.Local() && f.kinds.kindOf(typ) == composite {
-			for q, c := range s.places { // stored in parts of it since
+			for q, c := range s.Mem { // stored in parts of it since
 				if q != p && q.Within(p) {
 					b = b.join(c)
 				}
@@ -89,7 +90,7 @@ func (f *flow) content(s *state, p places.Place, typ types.Type) binding {
 		return b
 	}
 	var b binding
-	for q, c := range s.places {
+	for q, c := range s.Mem {
 		if q.Within(p) {
 			b = b.join(c)
 		}
@@ -116,7 +117,7 @@ func (f *flow) content(s *state, p places.Place, typ types.Type) binding {
 			r.site, r.field = p.Root, f.nameOf(p)
 			s.lives[r] = life{st: void}
 			b = binding{refs: []*ref{r}}
-			s.places[p] = b
+			s.Mem[p] = b
 			return b
 		}
 		// Seen for the first time: it was there before.
@@ -134,14 +135,14 @@ func (f *flow) content(s *state, p places.Place, typ types.Type) binding {
 			s.lives[r] = life{}
 		}
 		b = binding{refs: []*ref{r}}
-		s.places[p] = b
+		s.Mem[p] = b
 	}
 	return b
 }
 
 // foreignWhole reports whether a composite does not belong to this function: then its parts are tracked one
 // by one.
-func (f *flow) foreignWhole(s *state, p places.Place, b binding) bool {
+func (f *function) foreignWhole(s *state, p places.Place, b binding) bool {
 	if len(b.refs) != 1 || b.refs[0].kind != composite && b.refs[0].kind != container || p.Local() {
 		return false
 	}
@@ -150,9 +151,9 @@ func (f *flow) foreignWhole(s *state, p places.Place, b binding) bool {
 }
 
 // around finds the composite of which p is a part.
-func (f *flow) around(s *state, p places.Place) (places.Place, binding, bool) {
+func (f *function) around(s *state, p places.Place) (places.Place, binding, bool) {
 	for up := range p.Around() {
-		if b, ok := s.places[up]; ok {
+		if b, ok := s.Mem[up]; ok {
 			return up, b, true
 		}
 	}
@@ -160,17 +161,17 @@ func (f *flow) around(s *state, p places.Place) (places.Place, binding, bool) {
 }
 
 // load reads a variable.
-func (f *flow) load(s *state, v *ssa.UnOp) {
-	delete(s.vals, slot{v, -1})
+func (f *function) load(s *state, v *ssa.UnOp) {
+	delete(s.Vals, flow.Of(v))
 	p, ok := f.placeOf(v.X)
 	if f.kinds.kindOf(v.Type()) != untracked {
-		if b, known := s.places[p]; ok && known && len(b.refs) > 0 && p.IsElement() {
-			s.vals[slot{v, -1}] = b
+		if b, known := s.Mem[p]; ok && known && len(b.refs) > 0 && p.IsElement() {
+			s.Vals[flow.Of(v)] = b
 			return
 		}
 		if b := f.element(s, v.X); len(b.refs) > 0 {
 			f.look(s, b, v.Pos(), "used")
-			s.vals[slot{v, -1}] = b
+			s.Vals[flow.Of(v)] = b
 			return
 		}
 	}
@@ -180,9 +181,9 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 			if b := f.refsOf(s, ia.X); len(b.views) > 0 {
 				f.look(s, binding{views: b.views}, v.Pos(), "read")
 				if isBytes(v.Type()) {
-					s.vals[slot{v, -1}] = binding{views: b.views}
+					s.Vals[flow.Of(v)] = binding{views: b.views}
 				} else if carries(v.Type()) {
-					s.vals[slot{v, -1}] = binding{views: inside(b.views)}
+					s.Vals[flow.Of(v)] = binding{views: inside(b.views)}
 				}
 			}
 		}
@@ -201,11 +202,11 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 			}
 		}
 		if !b.empty() {
-			s.vals[slot{v, -1}] = b
+			s.Vals[flow.Of(v)] = b
 		}
 	default:
-		if b, ok := s.places[p]; ok && (p.Local() && !s.escaped[p.Root] || !f.kinds.elements(v.Type())) {
-			s.vals[slot{v, -1}] = b
+		if b, ok := s.Mem[p]; ok && (p.Local() && !s.escaped[p.Root] || !f.kinds.elements(v.Type())) {
+			s.Vals[flow.Of(v)] = b
 		} else if !ok {
 			f.loadInside(s, v, p)
 		}
@@ -213,7 +214,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 }
 
 // store writes a variable.
-func (f *flow) store(s *state, st *ssa.Store) {
+func (f *function) store(s *state, st *ssa.Store) {
 	b := f.reaching(s, st.Val)
 	if len(b.refs) > 0 && intoElement(st.Addr) && f.loopsOver() {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
@@ -247,7 +248,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
 		f.dropViewsIn(s, p)
 		if up, c, ok := f.around(s, p); ok && len(c.views) > 0 {
-			s.places[up] = binding{refs: c.refs, part: c.part} // it is unknown which of its parts had them
+			s.Mem[up] = binding{refs: c.refs, part: c.part} // it is unknown which of its parts had them
 		}
 		f.unkeep(s, p)
 		return
@@ -256,14 +257,10 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		f.escapePointer(s, st.Val) // the memory has two names now
 	}
 	f.overwrite(s, p, st, b)
-	for q := range s.places {
-		if q.Within(p) {
-			delete(s.places, q)
-		}
-	}
+	s.Remove(func(q places.Place) bool { return q.Within(p) })
 	if up, c, ok := f.around(s, p); ok && k != untracked {
 		if leaf, only := f.kinds.onlyLeaf(up.Type()); only && up.Join(leaf) == p {
-			delete(s.places, up)
+			delete(s.Mem, up)
 		} else if len(c.refs) > 0 {
 			for _, r := range c.refs {
 				s.forget(r)
@@ -298,18 +295,18 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	if k == composite && f.copyParts(s, st.Val, p, b) {
 		return
 	}
-	s.places[p] = b
+	s.Mem[p] = b
 }
 
 // copyParts binds the parts of a struct that is copied from one variable to another to what the parts of the first
 // are bound to, and returns false if these are not known one by one.
-func (f *flow) copyParts(s *state, val ssa.Value, to places.Place, b binding) bool {
+func (f *function) copyParts(s *state, val ssa.Value, to places.Place, b binding) bool {
 	load, ok := val.(*ssa.UnOp)
 	if !ok || load.Op != token.MUL || b.part || len(b.views) > 0 || !to.Local() || s.escaped[to.Root] {
 		return false
 	}
 	from, ok := f.placeOf(load.X)
-	whole, known := s.places[from]
+	whole, known := s.Mem[from]
 	if ok && known && f.foreignWhole(s, from, whole) && slices.Equal(whole.refs, b.refs) {
 		// Another owner's: the copy has the same reference.
 		leaf, only := f.kinds.onlyLeaf(load.Type())
@@ -318,7 +315,7 @@ func (f *flow) copyParts(s *state, val ssa.Value, to places.Place, b binding) bo
 		}
 		at := from.Join(leaf)
 		if typ := at.Type(); f.kinds.kindOf(typ) == handle {
-			s.places[to.Join(leaf)] = f.content(s, at, typ)
+			s.Mem[to.Join(leaf)] = f.content(s, at, typ)
 			return true
 		}
 		return false
@@ -328,7 +325,7 @@ func (f *flow) copyParts(s *state, val ssa.Value, to places.Place, b binding) bo
 	}
 	parts := map[places.Place]binding{}
 	found := 0
-	for p, c := range s.places {
+	for p, c := range s.Mem {
 		if p.Within(from) {
 			parts[to.Join(p.Path.After(from.Path))] = c
 			found += len(c.refs)
@@ -337,12 +334,12 @@ func (f *flow) copyParts(s *state, val ssa.Value, to places.Place, b binding) bo
 	if found != len(b.refs) {
 		return false // changed since it was loaded
 	}
-	maps.Copy(s.places, parts)
+	maps.Copy(s.Mem, parts)
 	return true
 }
 
 // own reports whether a value is a reference that this function owns, or a container that it made.
-func (f *flow) own(s *state, v ssa.Value, b binding) bool {
+func (f *function) own(s *state, v ssa.Value, b binding) bool {
 	if call, ok := v.(*ssa.Call); ok && f.kinds.pointee(v.Type()) == container {
 		src := f.contractOf(&call.Call).result(0).Source
 		return src == resultHolder || src == resultHolding
@@ -359,7 +356,7 @@ func (f *flow) own(s *state, v ssa.Value, b binding) bool {
 }
 
 // storeElement writes an element of bytes, or of a slice that this function made.
-func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b binding) bool {
+func (f *function) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b binding) bool {
 	over := f.refsOf(s, ia.X)
 	if len(over.views) > 0 {
 		if isBytes(ia.X.Type()) {
@@ -388,28 +385,28 @@ func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b bindin
 
 // forgetElements drops what is known of elements of slices and, with at not nil, of the array into which at
 // leads, since another index, or another slice, may mean the same element.
-func (f *flow) forgetElements(s *state, at *ssa.IndexAddr) {
+func (f *function) forgetElements(s *state, at *ssa.IndexAddr) {
 	var here places.Place
 	if at != nil {
 		here, _ = f.placeOf(at)
 	}
-	for p := range s.places {
+	for p := range s.Mem {
 		if p == here || !p.InElement() {
 			continue
 		}
 		if !p.Local() || p.Root == here.Root && !(p.IsConstantElement() && here.IsConstantElement()) {
-			delete(s.places, p)
+			delete(s.Mem, p)
 		}
 	}
 }
 
 // moveContent moves a container's content to another variable, and marks the former one.
-func (f *flow) moveContent(s *state, r *ref, to places.Place) {
+func (f *function) moveContent(s *state, r *ref, to places.Place) {
 	l := s.lives[r]
 	here := f.refAt(refKey{v: to.Root, from: fromCopy, path: to.Path}, r.kind, r.pos)
 	here.field = f.nameOf(to)
 	s.lives[here] = life{st: l.st, pos: l.pos, by: l.by, key: l.key, alt: l.alt}
-	s.places[to] = binding{refs: []*ref{here}}
+	s.Mem[to] = binding{refs: []*ref{here}}
 	s.lives[r] = life{st: given, pos: l.moved, by: copiedBy, moved: l.moved}
 }
 
@@ -417,7 +414,7 @@ func (f *flow) moveContent(s *state, r *ref, to places.Place) {
 const copiedBy = "\x00copied"
 
 // overwrite checks the value that a store replaces.
-func (f *flow) overwrite(s *state, p places.Place, st *ssa.Store, b binding) {
+func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding) {
 	zero := false
 	k := f.kinds.kindOf(st.Val.Type())
 	if k == handle || k == container {
@@ -434,7 +431,7 @@ func (f *flow) overwrite(s *state, p places.Place, st *ssa.Store, b binding) {
 	default:
 		zero = false // two calls may return one pointer
 	}
-	old, ok := s.places[p]
+	old, ok := s.Mem[p]
 	if !ok || old.part {
 		return
 	}
@@ -478,7 +475,7 @@ func isZeroValue(v ssa.Value) bool {
 }
 
 // inUse reports whether a value that was loaded from p is used after the store.
-func (f *flow) inUse(s *state, r *ref, p places.Place, st *ssa.Store) bool {
+func (f *function) inUse(s *state, r *ref, p places.Place, st *ssa.Store) bool {
 	b := st.Block()
 	after := map[ssa.Value]bool{}
 	var ops [16]*ssa.Value
@@ -500,18 +497,18 @@ func (f *flow) inUse(s *state, r *ref, p places.Place, st *ssa.Store) bool {
 			}
 		}
 	}
-	for v, c := range s.vals {
-		if c.has(r) && after[v.v] {
+	for v, c := range s.Vals {
+		if c.has(r) && after[v.Value] {
 			return true
 		}
 	}
-	for q, c := range s.places {
+	for q, c := range s.Mem {
 		if q != p && c.has(r) {
 			return true
 		}
 	}
-	for _, d := range s.defers {
-		for _, c := range d.args {
+	for _, d := range s.Defers {
+		for _, c := range d.Args {
 			if c.has(r) {
 				return true
 			}
@@ -521,7 +518,7 @@ func (f *flow) inUse(s *state, r *ref, p places.Place, st *ssa.Store) bool {
 }
 
 // storeFact copies what is known of a bool or an error to the variable in which it is stored.
-func (f *flow) storeFact(s *state, p places.Place, v ssa.Value) {
+func (f *function) storeFact(s *state, p places.Place, v ssa.Value) {
 	var from *conditions.Condition
 	known, value := false, false
 	test := code.IsBool(v.Type())
@@ -539,16 +536,16 @@ func (f *flow) storeFact(s *state, p places.Place, v ssa.Value) {
 	}
 	switch {
 	case known:
-		s.facts[c] = value
+		s.Facts[c] = value
 	case from != nil && from != c:
 		s.alias[c] = from
 	}
 }
 
 // forgetLoads drops what is known of the values loaded from p.
-func (f *flow) forgetLoads(s *state, p places.Place) {
+func (f *function) forgetLoads(s *state, p places.Place) {
 	loaded := func(t *conditions.Term) bool { return t.Form == conditions.Load && t.Place.Within(p) }
-	for c := range s.facts {
+	for c := range s.Facts {
 		if c.Mentions(loaded) {
 			s.unlearn(c)
 		}
@@ -557,12 +554,12 @@ func (f *flow) forgetLoads(s *state, p places.Place) {
 
 // escapePointer ends the tracking of the memory to which a pointer leads: other code may change it from here
 // on.
-func (f *flow) escapePointer(s *state, v ssa.Value) {
+func (f *function) escapePointer(s *state, v ssa.Value) {
 	p, ok := f.placeOf(v)
 	if !ok {
 		return
 	}
-	for q, b := range s.places {
+	for q, b := range s.Mem {
 		if q.Within(p) {
 			f.giveAway(s, b)
 		}
@@ -573,9 +570,9 @@ func (f *flow) escapePointer(s *state, v ssa.Value) {
 }
 
 // forgetMemory drops what is known of memory that a call may have changed.
-func (f *flow) forgetMemory(s *state) {
+func (f *function) forgetMemory(s *state) {
 	clear(s.stored)
-	for p := range s.places {
+	for p := range s.Mem {
 		if v, captured := p.Root.(*ssa.FreeVar); captured && p.Whole() && f.kinds.pointee(v.Type()) == handle && assignedBefore(v) {
 			continue
 		}
@@ -583,27 +580,27 @@ func (f *flow) forgetMemory(s *state) {
 			if _, param := p.Root.(*ssa.Parameter); (param || f.refs[refKey{v: p.Root, from: fromHolder}] != nil) && p.Whole() {
 				continue
 			}
-			for _, r := range s.places[p].refs {
+			for _, r := range s.Mem[p].refs {
 				if s.lives[r].st != foreign {
 					s.lost[p] = true
 				} else if f.elsewhere(s, r) {
 					f.strays[p.Root] = true
 				}
 			}
-			delete(s.places, p)
+			delete(s.Mem, p)
 		}
 	}
 }
 
 // elsewhere reports whether the function also has r under another name, by which it frees it or gives it
 // away.
-func (f *flow) elsewhere(s *state, r *ref) bool {
-	for v, b := range s.vals {
-		if b.has(r) && f.released(v.v) {
+func (f *function) elsewhere(s *state, r *ref) bool {
+	for v, b := range s.Vals {
+		if b.has(r) && f.released(v.Value) {
 			return true
 		}
 	}
-	for p, b := range s.places {
+	for p, b := range s.Mem {
 		if p.Local() && b.has(r) && f.released(p.Root) {
 			return true
 		}
@@ -612,14 +609,14 @@ func (f *flow) elsewhere(s *state, r *ref) bool {
 }
 
 // escape handles a store after which other code may free the references.
-func (f *flow) escape(s *state, b binding, to custody) {
+func (f *function) escape(s *state, b binding, to custody) {
 	f.look(s, binding{refs: b.refs}, to.pos, to.in)
 	f.keep(s, b, to)
 	f.giveAway(s, b)
 }
 
 // giveAway stops tracking refs.
-func (f *flow) giveAway(s *state, b binding) {
+func (f *function) giveAway(s *state, b binding) {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.st != freed && l.st != given {
 			s.forget(r)

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
@@ -89,7 +88,7 @@ func callIn(x ast.Expr) *ast.CallExpr {
 }
 
 // callText is the source text of a call's function, such as p.Get.
-func (f *flow) callText(c *ssa.CallCommon) string {
+func (f *function) callText(c *ssa.CallCommon) string {
 	if s, ok := f.sites[c.Pos()]; ok && s.call != nil {
 		return funText(s.call)
 	}
@@ -118,7 +117,7 @@ func funText(call *ast.CallExpr) string {
 }
 
 // variable is the name of the variable that a ref was first assigned to; "" when there is none.
-func (f *flow) variable(r *ref) string {
+func (f *function) variable(r *ref) string {
 	if r.field != "" {
 		return r.field
 	}
@@ -136,10 +135,10 @@ func (f *flow) variable(r *ref) string {
 }
 
 // nameOf is the source's name of a place, if it has one.
-func (f *flow) nameOf(p places.Place) string { return p.Text(places.RootText(p.Root), f.indexText) }
+func (f *function) nameOf(p places.Place) string { return p.Text(places.RootText(p.Root), f.indexText) }
 
 // indexText is the possible source text of the index with a number: a variable's name, or "…".
-func (f *flow) indexText(number int64) string {
+func (f *function) indexText(number int64) string {
 	switch v := f.numbers.Value(int(number)).(type) {
 	case *ssa.Parameter, *ssa.FreeVar:
 		return v.Name()
@@ -152,7 +151,7 @@ func (f *flow) indexText(number int64) string {
 }
 
 // argumentText is the source text of an argument of a call, numbered as in package ssa; "" if it is long.
-func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
+func (f *function) argumentText(c *ssa.CallCommon, i int) string {
 	at, ok := f.sites[c.Pos()]
 	if !ok || at.call == nil {
 		return ""
@@ -176,6 +175,3 @@ func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
 	}
 	return ""
 }
-
-// placeKey identifies a place in the keys of states.
-func (f *flow) placeKey(p places.Place) string { return strconv.Itoa(f.number(p.Root)) + p.Path.Key() }

@@ -10,7 +10,7 @@ import (
 
 // checkFree reports the fields that a type's Free does not free: a method of that name must end all
 // references that the value owns.
-func (c *checker) checkFree(f *flow) {
+func (c *checker) checkFree(f *function) {
 	fn := f.fn
 	if fn.Name() != "Free" && fn.Name() != "free" || fn.Signature.Recv() == nil || len(fn.Params) != 1 {
 		return
@@ -42,7 +42,7 @@ func (c *checker) checkFree(f *flow) {
 
 // released records the fields of recv's struct that are freed or moved in fn or in the methods that it calls. recv is a
 // pointer to the struct, or the struct. It returns false when all of recv is passed or stored elsewhere.
-func (c *checker) released(f *flow, fn *ssa.Function, recv ssa.Value, freed map[int]bool, seen map[*ssa.Function]bool) bool {
+func (c *checker) released(f *function, fn *ssa.Function, recv ssa.Value, freed map[int]bool, seen map[*ssa.Function]bool) bool {
 	if seen[fn] {
 		return true
 	}

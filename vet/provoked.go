@@ -11,7 +11,7 @@ import (
 
 // provoked reports whether the function panics on purpose: a function literal that is passed to one that
 // recovers, or, in a test, one that recovers itself or is in a list of functions to be passed so.
-func (f *flow) provoked() bool {
+func (f *function) provoked() bool {
 	test := f.inTest(f.fn.Pos())
 	if test && f.recovers() {
 		return true
@@ -45,7 +45,7 @@ func (f *flow) provoked() bool {
 }
 
 // calledByCatcher reports whether a literal recovers and calls functions of this one's type from a list.
-func (f *flow) calledByCatcher(by *ssa.Function) bool {
+func (f *function) calledByCatcher(by *ssa.Function) bool {
 	if by == f.fn || !f.catching(by) {
 		return false
 	}
@@ -82,7 +82,7 @@ func passedElsewhere(fn *ssa.Function) bool {
 }
 
 // provokes reports whether a method value is passed to a function that recovers.
-func (f *flow) provokes(mc *ssa.MakeClosure) bool {
+func (f *function) provokes(mc *ssa.MakeClosure) bool {
 	for _, u := range *mc.Referrers() {
 		if call, ok := u.(*ssa.Call); ok && f.catches(&call.Call) {
 			return true
@@ -92,7 +92,7 @@ func (f *flow) provokes(mc *ssa.MakeClosure) bool {
 }
 
 // lists reports whether a test passes functions of mc's type from a list to one that recovers.
-func (f *flow) lists(mc *ssa.MakeClosure) bool {
+func (f *function) lists(mc *ssa.MakeClosure) bool {
 	for _, b := range f.fn.Blocks {
 		for _, instr := range b.Instrs {
 			call, ok := instr.(*ssa.Call)

@@ -47,7 +47,7 @@ func onlyRaw(msg *ssa.MakeInterface) bool {
 }
 
 // rawContract is the contract of SendMsg or RecvMsg for a pointer to a Chain.
-func (f *flow) rawContract(c *ssa.CallCommon) *contract {
+func (f *function) rawContract(c *ssa.CallCommon) *contract {
 	ptr, name := rawMessage(c)
 	if ptr == nil || f.kinds.pointee(ptr.Type()) != container {
 		return nil
@@ -59,7 +59,7 @@ func (f *flow) rawContract(c *ssa.CallCommon) *contract {
 }
 
 // rawBuffer handles SendMsg or RecvMsg of a pointer to a Buffer.
-func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
+func (f *function) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
 	ptr, name := rawMessage(c)
 	if ptr == nil || f.kinds.pointee(ptr.Type()) != handle {
 		return
@@ -67,12 +67,12 @@ func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos
 	at, ok := f.placeOf(ptr)
 	if !ok || !at.Local() || s.escaped[at.Root] {
 		if ok {
-			f.giveAway(s, s.places[at])
+			f.giveAway(s, s.Mem[at])
 		}
 		f.escapePointer(s, ptr)
 		return
 	}
-	b := s.places[at]
+	b := s.Mem[at]
 	from := fromReceived
 	if name == "SendMsg" {
 		from = fromSent
@@ -83,7 +83,7 @@ func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos
 		f.look(s, binding{refs: b.refs}, pos, "used")
 		f.give(s, b, pos, name)
 		s.lives[r] = life{st: void}
-		s.places[at] = binding{refs: []*ref{r}}
+		s.Mem[at] = binding{refs: []*ref{r}}
 		return
 	}
 	f.giveAway(s, b)
@@ -94,5 +94,5 @@ func (f *flow) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos
 	}
 	s.unlearn(key)
 	s.lives[r] = life{st: held, pos: pos, key: key, alt: void}
-	s.places[at] = binding{refs: []*ref{r}}
+	s.Mem[at] = binding{refs: []*ref{r}}
 }

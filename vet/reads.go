@@ -29,7 +29,7 @@ var readsFrom = map[string]int{
 var resets = map[string]bool{"bytes.Reset": true, "bufio.Reset": true}
 
 // readThrough handles a call that reads the bytes to which an argument leads, or replaces them.
-func (f *flow) readThrough(s *state, c *ssa.CallCommon, pos token.Pos) {
+func (f *function) readThrough(s *state, c *ssa.CallCommon, pos token.Pos) {
 	name, vars := stdlib.Name(code.Callee(c)), code.Operands(c)
 	if resets[name] {
 		f.dropViews(s, ofViews(f.reach(s, vars[0])))

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/flow"
 )
 
 // mistake is a kind of finding: the diagnostic's category and its name in directives.
@@ -40,7 +42,7 @@ func (c *checker) where(pos, near token.Pos) string {
 }
 
 // report reports a finding about r, at pos.
-func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string) {
+func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how string) {
 	if f.quiet {
 		return
 	}
@@ -107,13 +109,13 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 	if d.Pos != r.pos && r.pos.IsValid() {
 		f.related(&d, r.pos, subject+" was taken here")
 	}
-	for _, step := range s.path() {
-		f.related(&d, step.pos, fmt.Sprintf("this condition is %v", step.taken))
+	for _, step := range s.Trail.Steps() {
+		f.related(&d, step.Cond.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
 	}
 	f.emit(d, r.pos)
 }
 
-func (f *flow) verb(how string) string {
+func (f *function) verb(how string) string {
 	if how == "freed" {
 		return how
 	}
@@ -122,7 +124,7 @@ func (f *flow) verb(how string) string {
 
 // leak makes the message for a leak. It is reported where the reference was taken: that line stays when the
 // rest of the function changes, and a directive belongs there.
-func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.Pos, how string) {
+func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.Pos, how string) {
 	name := f.variable(r)
 	origin := r.pos
 	if (r.kind == container || r.kind == bag) && l.pos.IsValid() {
@@ -179,7 +181,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 }
 
 // wayOut describes the path to a return.
-func (f *flow) wayOut(s *state, pos token.Pos) string {
+func (f *function) wayOut(s *state, pos token.Pos) string {
 	if pos == f.fn.Pos() || f.line(pos) == 0 {
 		return "when the function ends" + f.pathText(s, pos)
 	}
@@ -187,11 +189,11 @@ func (f *flow) wayOut(s *state, pos token.Pos) string {
 }
 
 // pathText lists the last decisions of the path.
-func (f *flow) pathText(s *state, near token.Pos) string {
-	var steps []step
-	for _, next := range s.path() {
+func (f *function) pathText(s *state, near token.Pos) string {
+	var steps []*flow.Trail
+	for _, next := range s.Trail.Steps() {
 		// When a condition, or a part of one, was tested several times, the last decision counts.
-		steps = slices.DeleteFunc(steps, func(before step) bool { return f.line(before.pos) == f.line(next.pos) })
+		steps = slices.DeleteFunc(steps, func(before *flow.Trail) bool { return f.line(before.Cond.Pos()) == f.line(next.Cond.Pos()) })
 		steps = append(steps, next)
 	}
 	if len(steps) > 4 {
@@ -199,7 +201,7 @@ func (f *flow) pathText(s *state, near token.Pos) string {
 	}
 	var parts []string
 	for _, step := range steps {
-		parts = append(parts, fmt.Sprintf("%s is %v", f.where(step.pos, near), step.taken))
+		parts = append(parts, fmt.Sprintf("%s is %v", f.where(step.Cond.Pos(), near), step.Taken))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -207,14 +209,14 @@ func (f *flow) pathText(s *state, near token.Pos) string {
 	return " (where the condition at " + strings.Join(parts, ", at ") + ")"
 }
 
-func (f *flow) related(d *analysis.Diagnostic, pos token.Pos, text string) {
+func (f *function) related(d *analysis.Diagnostic, pos token.Pos, text string) {
 	if pos.IsValid() {
 		d.Related = append(d.Related, analysis.RelatedInformation{Pos: pos, Message: text})
 	}
 }
 
 // overwriter finds b = b.Slice(i, j) for the variable that r was in.
-func (f *flow) overwriter(r *ref) *site {
+func (f *function) overwriter(r *ref) *site {
 	if r.site == nil {
 		return nil
 	}
@@ -249,7 +251,7 @@ func (f *flow) overwriter(r *ref) *site {
 }
 
 // narrow makes the message for a leak by b = b.Slice(i, j), which has a mechanical fix.
-func (f *flow) narrow(d *analysis.Diagnostic, at *site, name, from string) {
+func (f *function) narrow(d *analysis.Diagnostic, at *site, name, from string) {
 	sel := at.call.Fun.(*ast.SelectorExpr)
 	d.Message = fmt.Sprintf("leak: %s = %s.Slice(…) takes a second reference and loses the first one%s; %s.Narrow(…) keeps one", name, name, from, name)
 	d.Pos = at.call.Pos()
@@ -276,7 +278,7 @@ func addRef(name string) string {
 
 // escaped makes the message for bytes that outlive their reference: they were returned after it ended, or it ends
 // after they were stored elsewhere.
-func (f *flow) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
+func (f *function) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
 	returned := how == "returned" || strings.HasSuffix(how, " returned")
 	switch {
 	case r.kind == loan && returned:
@@ -299,7 +301,7 @@ func (f *flow) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, su
 }
 
 // twice makes the message for a second free. how is "freed", or the call that takes ownership.
-func (f *flow) twice(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
+func (f *function) twice(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
 	switch {
 	case l.by == whenTestEnds:
 		act := "is freed here, and again"

@@ -12,12 +12,13 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // outcome names the condition on a result of a call.
-func (f *flow) outcome(v ssa.Value, w when, at int8) (c *conditions.Condition, ok bool) {
+func (f *function) outcome(v ssa.Value, w when, at int8) (c *conditions.Condition, ok bool) {
 	last := resultOf(v, at)
 	if last == nil {
 		return nil, false
@@ -29,12 +30,12 @@ func (f *flow) outcome(v ssa.Value, w when, at int8) (c *conditions.Condition, o
 }
 
 // ownError names the condition that an error in a struct that a call returned, or a channel delivered, is nil.
-func (f *flow) ownError(v ssa.Value, index int, at int8) *conditions.Condition {
+func (f *function) ownError(v ssa.Value, index int, at int8) *conditions.Condition {
 	return f.table.Nil(f.table.Part(v, places.PathOf(places.Step{Kind: places.Field, N: int64(index)}, places.Step{Kind: places.Field, N: int64(at)})))
 }
 
 // storeError copies what is known of the error in such a struct to the variable in which it is stored.
-func (f *flow) storeError(s *state, p places.Place, b binding) {
+func (f *function) storeError(s *state, p places.Place, b binding) {
 	if len(b.refs) != 1 || b.part || b.refs[0].err == 0 {
 		return
 	}
@@ -66,17 +67,17 @@ func resultOf(v ssa.Value, at int8) ssa.Value {
 }
 
 // results binds the results of a call.
-func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Func, sig *types.Signature, args []binding, v ssa.Value, pos token.Pos) {
+func (f *function) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Func, sig *types.Signature, args []binding, v ssa.Value, pos token.Pos) {
 	n := sig.Results().Len()
 	for i := range n {
-		at := slot{v, i}
+		at := flow.Slot{Value: v, Index: i}
 		if n == 1 {
-			at.index = -1
+			at.Index = -1
 		}
 		typ := sig.Results().At(i).Type()
 		res := con.result(i)
 		if f.kinds.kindOf(typ) == untracked && res.Source == resultUnknown {
-			delete(s.vals, at)
+			delete(s.Vals, at)
 			f.passViews(s, fn, typ, args, at)
 			continue
 		}
@@ -84,10 +85,10 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 		case resultMaybe:
 			if f.kinds.kindOf(typ) != untracked {
 				l := life{st: foreign}
-				if f.neverReleased(v, at.index) {
+				if f.neverReleased(v, at.Index) {
 					l.st = held // if there is a reference, it is lost
 				}
-				f.create(s, v, at.index, typ, pos, l)
+				f.create(s, v, at.Index, typ, pos, l)
 			}
 		case resultOwned:
 			l := life{st: held}
@@ -95,7 +96,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 				l.st = void
 			}
 			if res.When == ifOwnNil && l.st == held {
-				l.key, l.alt = f.ownError(v, at.index, res.At), void
+				l.key, l.alt = f.ownError(v, at.Index, res.At), void
 				s.unlearn(l.key)
 			} else if res.When != always {
 				if key, ok := f.outcome(v, res.When, res.At); ok && l.st == held {
@@ -107,7 +108,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 				}
 			}
 			if k := f.kinds.kindOf(typ); k == untracked {
-				delete(s.vals, at)
+				delete(s.Vals, at)
 				continue
 			}
 			if out := outcomes(sig); len(out) > 0 && out[0].when == ifNil && l.st == held {
@@ -116,7 +117,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 					s.unlearn(key)
 				}
 			}
-			r := f.create(s, v, at.index, typ, pos, l)
+			r := f.create(s, v, at.Index, typ, pos, l)
 			if res.When == ifOwnNil {
 				r.err = int(res.At) + 1
 			}
@@ -127,7 +128,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 		case resultSame:
 			f.same(s, c, fn, res, args, at, typ, pos, v)
 		case resultView:
-			delete(s.vals, at)
+			delete(s.Vals, at)
 			var b binding
 			for _, r := range args[res.Of].refs {
 				if l, ok := s.lives[r]; ok && l.st != unknown && !args[res.Of].part {
@@ -139,14 +140,14 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 				b.views = inside(b.views)
 			}
 			if !b.empty() {
-				s.vals[at] = b
+				s.Vals[at] = b
 			}
 		case resultLoan:
 			f.lend(s, c, v, at, code.Operands(c)[res.Of], pos)
 		case resultCleaned:
-			f.create(s, v, at.index, typ, pos, life{st: lent, pos: pos, by: whenTestEnds})
+			f.create(s, v, at.Index, typ, pos, life{st: lent, pos: pos, by: whenTestEnds})
 		case resultHolder, resultHolding:
-			delete(s.vals, at)
+			delete(s.Vals, at)
 			r := f.refAt(refKey{v: v, from: fromHolder}, container, pos)
 			if l := s.lives[r]; l.st == held {
 				f.report(s, leak, r, pos, "loop")
@@ -155,15 +156,15 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			if res.Source == resultHolding {
 				s.lives[r] = life{st: held}
 			}
-			s.places[places.Of(v)] = binding{refs: []*ref{r}}
+			s.Mem[places.Of(v)] = binding{refs: []*ref{r}}
 		default:
-			delete(s.vals, at)
+			delete(s.Vals, at)
 		}
 	}
 }
 
 // neverReleased reports whether nothing in the function frees a result or gives it away.
-func (f *flow) neverReleased(v ssa.Value, index int) bool {
+func (f *function) neverReleased(v ssa.Value, index int) bool {
 	if index >= 0 {
 		v = extracted(v, index)
 		if v == nil {
@@ -174,7 +175,7 @@ func (f *flow) neverReleased(v ssa.Value, index int) bool {
 }
 
 // none reports whether a primitive returns the zero Buffer: Get(0), or a method of the zero Buffer.
-func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon) bool {
+func (f *function) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon) bool {
 	if fn == nil || f.kinds.primitive(fn) == nil {
 		return false
 	}
@@ -197,21 +198,21 @@ func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon)
 }
 
 // passViews binds the bytes that a function returns of bytes in its arguments.
-func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []binding, at slot) {
+func (f *function) passViews(s *state, fn *types.Func, typ types.Type, args []binding, at flow.Slot) {
 	if len(args) == 0 || len(args[0].views) == 0 || !carries(typ) {
 		return
 	}
 	switch {
 	case stdlib.Part(fn) && isBytes(typ):
-		s.vals[at] = binding{views: args[0].views}
+		s.Vals[at] = binding{views: args[0].views}
 	case stdlib.Holds(fn):
-		s.vals[at] = binding{views: inside(args[0].views)}
+		s.Vals[at] = binding{views: inside(args[0].views)}
 	}
 }
 
 // moveViews transfers views of a handle that was taken to the one that is returned for it: the same memory.
 // Where two are returned, or possibly other memory, the views are not tracked any further.
-func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []binding, r *ref) {
+func (f *function) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []binding, r *ref) {
 	if r.kind != handle {
 		return
 	}
@@ -224,33 +225,23 @@ func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []bin
 		if fn != nil && (fn.Name() == "Narrow" || fn.Name() == "Join" || strings.HasPrefix(fn.Name(), "Grow")) {
 			now = r
 		}
-		for v, b := range s.vals {
-			s.vals[v] = b.reviewed(old, now)
-		}
-		for p, b := range s.places {
-			s.places[p] = b.reviewed(old, now)
-		}
+		s.Change(func(b binding) (binding, bool) { return b.reviewed(old, now) })
 	}
 }
 
 func ignored(v ssa.Value) bool { return v == nil || len(*v.Referrers()) == 0 }
 
 // dropViews stops tracking views of refs.
-func (f *flow) dropViews(s *state, refs []*ref) {
+func (f *function) dropViews(s *state, refs []*ref) {
 	for _, r := range refs {
-		for v, c := range s.vals {
-			s.vals[v] = c.reviewed(r, nil)
-		}
-		for p, c := range s.places {
-			s.places[p] = c.reviewed(r, nil)
-		}
+		s.Change(func(b binding) (binding, bool) { return b.reviewed(r, nil) })
 	}
 }
 
-// reviewed is b with views of one ref changed to views of another, or removed if that is nil.
-func (b binding) reviewed(from, to *ref) binding {
+// reviewed is b with views of one ref changed to views of another, or removed if that is nil. It returns false if b has none.
+func (b binding) reviewed(from, to *ref) (binding, bool) {
 	if !slices.ContainsFunc(b.views, func(v view) bool { return v.of == from }) {
-		return b
+		return b, false
 	}
 	views := []view{}
 	for _, v := range b.views {
@@ -262,11 +253,11 @@ func (b binding) reviewed(from, to *ref) binding {
 		}
 	}
 	b.views = views
-	return b
+	return b, true
 }
 
 // share records that r shares the memory of another reference.
-func (f *flow) share(s *state, r *ref, with binding) {
+func (f *function) share(s *state, r *ref, with binding) {
 	for _, o := range with.refs {
 		l := s.lives[o]
 		if l.st == unknown || o.kind != handle {
@@ -284,8 +275,8 @@ func (f *flow) share(s *state, r *ref, with binding) {
 
 // same binds the result of Join and similar methods: the same reference under a new name if the call
 // succeeded.
-func (f *flow) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, args []binding, at slot, typ types.Type, pos token.Pos, v ssa.Value) {
-	delete(s.vals, at)
+func (f *function) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, args []binding, at flow.Slot, typ types.Type, pos token.Pos, v ssa.Value) {
+	delete(s.Vals, at)
 	b := args[res.Of]
 	key, ok := f.outcome(v, res.When, res.At)
 	if len(b.refs) != 1 || b.part {
@@ -296,7 +287,7 @@ func (f *flow) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, arg
 	l := s.lives[old]
 	if !ok {
 		if l.st == given && l.pos == pos {
-			f.moveViews(s, c, fn, args, f.create(s, v, at.index, typ, pos, life{st: held}))
+			f.moveViews(s, c, fn, args, f.create(s, v, at.Index, typ, pos, life{st: held}))
 		}
 		return
 	}
@@ -306,5 +297,5 @@ func (f *flow) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, arg
 		}
 		return
 	}
-	f.moveViews(s, c, fn, args, f.create(s, v, at.index, typ, pos, life{st: held, key: key, alt: unknown, same: old}))
+	f.moveViews(s, c, fn, args, f.create(s, v, at.Index, typ, pos, life{st: held, key: key, alt: unknown, same: old}))
 }

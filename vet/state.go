@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -82,90 +83,53 @@ func (b binding) empty() bool { return len(b.refs) == 0 && len(b.views) == 0 }
 
 func (b binding) has(r *ref) bool { return slices.Contains(b.refs, r) }
 
-// slot names an SSA value; index is a result of a call that returns several, or -1.
-type slot struct {
-	v     ssa.Value
-	index int
-}
-
-// step is one decision of a path, newest first.
-type step struct {
-	pos   token.Pos
-	taken bool
-	prev  *step
-}
-
-// pending is a deferred call with the bindings of its arguments.
-type pending struct {
-	call *ssa.Defer
-	args []binding
-}
-
 // state is the knowledge at one point of one path.
 type state struct {
+	flow.State[binding]
 	lives   map[*ref]life
-	vals    map[slot]binding
-	places  map[places.Place]binding
-	facts   map[*conditions.Condition]bool
 	alias   map[*conditions.Condition]*conditions.Condition
 	escaped map[ssa.Value]bool
 	stored  map[places.Place]bool // places outside of the function in which it stored its own reference
 	lost    map[places.Place]bool // places that were forgotten after their content had ended, or may have
 	mapped  map[places.Place]*ref // elements of maps in which it stored a reference that is still there
-	defers  []pending
-	trail   *step
 }
 
 func newState() *state {
 	return &state{
-		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[places.Place]binding{},
-		facts: map[*conditions.Condition]bool{}, alias: map[*conditions.Condition]*conditions.Condition{}, escaped: map[ssa.Value]bool{}, stored: map[places.Place]bool{}, lost: map[places.Place]bool{}, mapped: map[places.Place]*ref{},
+		State: flow.NewState[binding](), lives: map[*ref]life{}, alias: map[*conditions.Condition]*conditions.Condition{},
+		escaped: map[ssa.Value]bool{}, stored: map[places.Place]bool{}, lost: map[places.Place]bool{}, mapped: map[places.Place]*ref{},
 	}
 }
 
 func (s *state) clone() *state {
 	return &state{
-		lives: maps.Clone(s.lives), vals: maps.Clone(s.vals), places: maps.Clone(s.places),
-		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored), lost: maps.Clone(s.lost), mapped: maps.Clone(s.mapped),
-		defers: slices.Clip(s.defers), trail: s.trail,
+		State: s.Clone(), lives: maps.Clone(s.lives), alias: maps.Clone(s.alias),
+		escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored), lost: maps.Clone(s.lost), mapped: maps.Clone(s.mapped),
 	}
 }
 
 // key identifies the state for the search, without the path that led to it.
-func (s *state) key(f *flow) string {
+func (s *state) key(number func(ssa.Value) int) string {
 	var parts []string
 	for r, l := range s.lives {
 		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+strconv.Itoa(l.key.ID())+","+strconv.Itoa(l.failure.ID())+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept.pos))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
-	}
-	for v, b := range s.vals {
-		parts = append(parts, "v"+strconv.Itoa(f.number(v.v))+"/"+strconv.Itoa(v.index)+b.key())
-	}
-	for p, b := range s.places {
-		parts = append(parts, "p"+f.placeKey(p)+b.key())
-	}
-	for c, v := range s.facts {
-		parts = append(parts, "f"+strconv.Itoa(c.ID())+strconv.FormatBool(v))
 	}
 	for c, to := range s.alias {
 		parts = append(parts, "a"+strconv.Itoa(c.ID())+"="+strconv.Itoa(to.ID()))
 	}
 	for p := range s.lost {
-		parts = append(parts, "l"+f.placeKey(p))
+		parts = append(parts, "l"+flow.PlaceKey(p, number))
 	}
 	for at, r := range s.mapped {
-		parts = append(parts, "m"+f.placeKey(at)+strconv.Itoa(r.id))
+		parts = append(parts, "m"+flow.PlaceKey(at, number)+strconv.Itoa(r.id))
 	}
 	for p := range s.stored {
-		parts = append(parts, "s"+f.placeKey(p))
+		parts = append(parts, "s"+flow.PlaceKey(p, number))
 	}
 	for v := range s.escaped {
-		parts = append(parts, "e"+strconv.Itoa(f.number(v)))
+		parts = append(parts, "e"+strconv.Itoa(number(v)))
 	}
-	slices.Sort(parts)
-	for _, d := range s.defers {
-		parts = append(parts, "d"+strconv.Itoa(int(d.call.Pos())))
-	}
-	return strings.Join(parts, ";")
+	return s.Key(number, binding.key, parts)
 }
 
 func ids(list []int) string {
@@ -211,19 +175,19 @@ func (b binding) join(o binding) binding {
 }
 
 // bound reports whether anything except the slot except still leads to r.
-func (s *state) bound(r *ref, except slot) bool {
-	for v, b := range s.vals {
-		if v != except && v != (slot{except.v, -1}) && b.has(r) {
+func (s *state) bound(r *ref, except flow.Slot) bool {
+	for v, b := range s.Vals {
+		if v != except && v != flow.Of(except.Value) && b.has(r) {
 			return true
 		}
 	}
-	for _, b := range s.places {
+	for _, b := range s.Mem {
 		if b.has(r) {
 			return true
 		}
 	}
-	for _, d := range s.defers {
-		for _, b := range d.args {
+	for _, d := range s.Defers {
+		for _, b := range d.Args {
 			if b.has(r) {
 				return true
 			}
@@ -234,33 +198,20 @@ func (s *state) bound(r *ref, except slot) bool {
 
 // rename makes everything that leads to one ref lead to another.
 func (s *state) rename(from, to *ref) {
-	swap := func(b binding) binding {
-		if b.has(from) {
+	s.Change(func(b binding) (binding, bool) {
+		changed := b.has(from)
+		if changed {
 			b.refs = slices.Clone(b.refs)
 			b.refs[slices.Index(b.refs, from)] = to
 		}
 		for i, v := range b.views {
 			if v.of == from {
 				b.views = slices.Clone(b.views)
-				b.views[i].of = to
+				b.views[i].of, changed = to, true
 			}
 		}
-		return b
-	}
-	for v, b := range s.vals {
-		s.vals[v] = swap(b)
-	}
-	for p, b := range s.places {
-		s.places[p] = swap(b)
-	}
-	for i, d := range s.defers {
-		args := make([]binding, len(d.args))
-		for j, b := range d.args {
-			args[j] = swap(b)
-		}
-		s.defers = slices.Clone(s.defers)
-		s.defers[i].args = args
-	}
+		return b, changed
+	})
 	for r, l := range s.lives {
 		if i := slices.Index(l.with, from.id); i >= 0 {
 			l.with = slices.Clone(l.with)
@@ -281,14 +232,4 @@ func (s *state) forget(r *ref) {
 	if l, ok := s.lives[r]; ok {
 		s.lives[r] = life{with: l.with, several: l.several}
 	}
-}
-
-// path is the decisions that led here, oldest first.
-func (s *state) path() []step {
-	var steps []step
-	for p := s.trail; p != nil; p = p.prev {
-		steps = append(steps, *p)
-	}
-	slices.Reverse(steps)
-	return steps
 }

@@ -10,22 +10,23 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // step runs one instruction. It returns false when the path ends there.
-func (f *flow) step(s *state, instr ssa.Instruction) bool {
+func (f *function) step(s *state, instr ssa.Instruction) bool {
 	switch instr := instr.(type) {
 	case *ssa.Call:
 		return f.call(s, &instr.Call, instr, instr.Pos())
 	case *ssa.Defer:
-		d := pending{call: instr}
+		d := flow.Deferred[binding]{Call: instr}
 		for _, a := range code.Operands(&instr.Call) {
 			b := f.refsOf(s, a)
 			f.look(s, binding{refs: b.refs}, instr.Pos(), "used")
-			d.args = append(d.args, b)
+			d.Args = append(d.Args, b)
 		}
-		s.defers = append(slices.Clip(s.defers), d)
+		s.Push(d)
 	case *ssa.RunDefers:
 		return f.runDefers(s)
 	case *ssa.Go:
@@ -43,12 +44,12 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			f.receive(s, instr)
 		}
 	case *ssa.Extract:
-		delete(s.vals, slot{instr, -1})
-		if b, ok := s.vals[slot{instr.Tuple, instr.Index}]; ok {
-			s.vals[slot{instr, -1}] = b
+		delete(s.Vals, flow.Of(instr))
+		if b, ok := s.Vals[flow.Slot{Value: instr.Tuple, Index: instr.Index}]; ok {
+			s.Vals[flow.Of(instr)] = b
 		}
 	case *ssa.Slice:
-		delete(s.vals, slot{instr, -1})
+		delete(s.Vals, flow.Of(instr))
 		if f.wholeArray(instr) {
 			break
 		}
@@ -60,10 +61,10 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		case len(b.views) > 0 && !isBytes(instr.Type()) && instr.High != nil && isZero(instr.High):
 			// vecs[:0] holds none of them.
 		case len(b.views) > 0 && !f.kinds.elements(instr.Type()):
-			s.vals[slot{instr, -1}] = binding{views: b.views}
+			s.Vals[flow.Of(instr)] = binding{views: b.views}
 		case !b.empty() && f.kinds.elements(instr.Type()):
 			b.refs = s.alive(b.refs)
-			s.vals[slot{instr, -1}] = b // references, and perhaps their bytes beside them
+			s.Vals[flow.Of(instr)] = b // references, and perhaps their bytes beside them
 		case len(b.refs) > 0:
 			f.escapePointer(s, instr.X)
 		}
@@ -72,7 +73,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			f.giveAway(s, f.refsOf(s, instr.X))
 		}
 	case *ssa.Field:
-		delete(s.vals, slot{instr, -1})
+		delete(s.Vals, flow.Of(instr))
 		if f.kinds.kindOf(instr.X.Type()) == handle {
 			if !basic(instr.Type()) {
 				f.giveAway(s, f.refsOf(s, instr.X))
@@ -81,15 +82,15 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		}
 		b := f.refsOf(s, instr.X)
 		if len(b.views) > 0 && carries(instr.Type()) {
-			s.vals[slot{instr, -1}] = binding{views: inside(b.views)}
+			s.Vals[flow.Of(instr)] = binding{views: inside(b.views)}
 		} else if !b.empty() && f.kinds.holds(instr.Type()) {
 			if _, only := f.kinds.onlyLeaf(instr.X.Type()); !only {
 				b.part = len(b.refs) > 0
 			}
-			s.vals[slot{instr, -1}] = b
+			s.Vals[flow.Of(instr)] = b
 		}
 	case *ssa.MakeInterface:
-		delete(s.vals, slot{instr, -1})
+		delete(s.Vals, flow.Of(instr))
 		b := f.refsOf(s, instr.X)
 		switch call := printing(instr); {
 		case f.kinds.pointee(instr.X.Type()) == handle && onlyRaw(instr): // see rawBuffer
@@ -97,7 +98,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			f.look(s, binding{views: b.views}, call.Pos(), "read")
 		case b.empty():
 			if views := f.reach(s, instr.X); len(views) > 0 {
-				s.vals[slot{instr, -1}] = binding{views: inside(views)}
+				s.Vals[flow.Of(instr)] = binding{views: inside(views)}
 			}
 			if to := f.kinds.pointee(instr.X.Type()); to == composite || to == handle {
 				f.escapePointer(s, instr.X)
@@ -106,21 +107,21 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			f.giveAway(s, b)
 		default:
 			f.look(s, b, instr.Pos(), "used")
-			s.vals[slot{instr, -1}] = b
+			s.Vals[flow.Of(instr)] = b
 		}
 	case *ssa.ChangeInterface:
-		delete(s.vals, slot{instr, -1})
+		delete(s.Vals, flow.Of(instr))
 		if b := f.refsOf(s, instr.X); !b.empty() {
-			s.vals[slot{instr, -1}] = b
+			s.Vals[flow.Of(instr)] = b
 		}
 	case *ssa.Convert:
 		f.look(s, binding{views: f.refsOf(s, instr.X).views}, instr.Pos(), "read")
 	case *ssa.ChangeType:
 		if b := f.refsOf(s, instr.X); !b.empty() {
-			s.vals[slot{instr, -1}] = b
+			s.Vals[flow.Of(instr)] = b
 		}
 	case *ssa.MakeSlice:
-		delete(s.vals, slot{instr, -1})
+		delete(s.Vals, flow.Of(instr))
 		if f.kinds.elements(instr.Type()) {
 			r := f.create(s, instr, -1, instr.Type(), instr.Pos(), life{st: void})
 			r.kind = bag
@@ -192,18 +193,18 @@ func basic(t types.Type) bool {
 }
 
 // alloc makes a variable; in a loop, a new one.
-func (f *flow) alloc(s *state, a *ssa.Alloc) {
+func (f *function) alloc(s *state, a *ssa.Alloc) {
 	root := places.Of(a)
-	for q, b := range s.places {
+	for q, b := range s.Mem {
 		if !q.Within(root) {
 			continue
 		}
-		delete(s.places, q)
+		delete(s.Mem, q)
 		if s.escaped[a] {
 			continue
 		}
 		for _, r := range b.refs {
-			if l := s.lives[r]; l.st == held && l.key == nil && !s.bound(r, slot{}) {
+			if l := s.lives[r]; l.st == held && l.key == nil && !s.bound(r, flow.Slot{}) {
 				f.report(s, leak, r, a.Pos(), "loop")
 				s.forget(r)
 			}
@@ -213,16 +214,16 @@ func (f *flow) alloc(s *state, a *ssa.Alloc) {
 }
 
 // create binds a new reference to a result of a call.
-func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, l life) *ref {
+func (f *function) create(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, l life) *ref {
 	r := f.refAt(refKey{v: v, index: index}, f.kinds.kindOf(typ), pos)
-	at := slot{v, index}
+	at := flow.Slot{Value: v, Index: index}
 	if old, ok := s.lives[r]; ok {
-		delete(s.vals, at)
+		delete(s.Vals, at)
 		switch {
 		case s.bound(r, f.extractOf(at)):
 			older := f.olderOf(r)
 			o, ok := s.lives[older]
-			several := ok && s.bound(older, slot{})
+			several := ok && s.bound(older, flow.Slot{})
 			if several {
 				if o.st == held {
 					s.forget(older)
@@ -243,19 +244,19 @@ func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos toke
 		}
 	}
 	s.lives[r] = l
-	s.vals[at] = binding{refs: []*ref{r}}
+	s.Vals[at] = binding{refs: []*ref{r}}
 	return r
 }
 
 // extractOf is the slot of the instruction that extracts a result from a tuple, which holds the reference of
 // the iteration before.
-func (f *flow) extractOf(at slot) slot {
-	if at.index < 0 {
+func (f *function) extractOf(at flow.Slot) flow.Slot {
+	if at.Index < 0 {
 		return at
 	}
-	for _, u := range *at.v.Referrers() {
-		if e, ok := u.(*ssa.Extract); ok && e.Index == at.index {
-			return slot{e, -1}
+	for _, u := range *at.Value.Referrers() {
+		if e, ok := u.(*ssa.Extract); ok && e.Index == at.Index {
+			return flow.Of(e)
 		}
 	}
 	return at
@@ -268,7 +269,7 @@ func byGoroutine(pos token.Pos) custody {
 
 // spawn handles a go statement, or a call that starts a goroutine with a function literal, now or later: another
 // goroutine gets the arguments, and what it only uses is in the custody that to says.
-func (f *flow) spawn(s *state, call *ssa.CallCommon, to custody) {
+func (f *function) spawn(s *state, call *ssa.CallCommon, to custody) {
 	pos, by := to.pos, "the goroutine"
 	if to.by == forGood {
 		by = "the function that runs " + to.in
@@ -299,7 +300,7 @@ func (f *flow) spawn(s *state, call *ssa.CallCommon, to custody) {
 }
 
 // receive takes a reference from a channel. The sender gave it away, so this function owns it.
-func (f *flow) receive(s *state, recv *ssa.UnOp) {
+func (f *function) receive(s *state, recv *ssa.UnOp) {
 	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
 	if !recv.CommaOk {
 		f.arrive(s, recv, -1, typ, recv.Pos(), nil)
@@ -316,7 +317,7 @@ func (f *flow) receive(s *state, recv *ssa.UnOp) {
 // arrive binds what a channel of typ has delivered, if key is true. A struct may hold no reference, because of its error or of
 // what its other fields say, or one that its sender frees when it is told to: it is followed only if nothing in the function frees
 // what it holds, or if it has no fields but a reference and an error, and in either case only if it has none that can tell the sender.
-func (f *flow) arrive(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, key *conditions.Condition) {
+func (f *function) arrive(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, key *conditions.Condition) {
 	l := life{st: held}
 	if key != nil {
 		l.key, l.alt = key, void
@@ -354,7 +355,7 @@ func extracted(v ssa.Value, index int) ssa.Value {
 
 // choose handles a select statement: a reference is given away in the case that sends it, and taken in the
 // case that receives it.
-func (f *flow) choose(s *state, sel *ssa.Select) {
+func (f *function) choose(s *state, sel *ssa.Select) {
 	f.synchronized(s)
 	chosen := extracted(sel, 0)
 	received := 1 // index of the last result that an earlier case set
@@ -364,7 +365,7 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 			typ := c.Chan.Type().Underlying().(*types.Chan).Elem()
 			if chosen != nil && f.kinds.kindOf(typ) != container {
 				key := f.isCase(chosen, i)
-				delete(s.facts, key)
+				delete(s.Facts, key)
 				f.arrive(s, sel, received, typ, c.Pos, key)
 			}
 			continue
@@ -385,13 +386,13 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 			}
 			key := f.isCase(chosen, i)
 			s.lives[r] = life{st: given, pos: c.Pos, by: throughChannel, sent: true, key: key, alt: l.st}
-			delete(s.facts, key)
+			delete(s.Facts, key)
 		}
 	}
 }
 
 // branches reports whether the function does anything else in case i than in the cases that it has not ruled out by then.
-func (f *flow) branches(chosen ssa.Value, i int) bool {
+func (f *function) branches(chosen ssa.Value, i int) bool {
 	if chosen == nil {
 		return false
 	}
@@ -408,18 +409,16 @@ func (f *flow) branches(chosen ssa.Value, i int) bool {
 }
 
 // isCase is the condition that a select statement chose its case i.
-func (f *flow) isCase(chosen ssa.Value, i int) *conditions.Condition {
+func (f *function) isCase(chosen ssa.Value, i int) *conditions.Condition {
 	return f.table.Equal(f.term(chosen), f.table.Int(i))
 }
 
 // runDefers runs the deferred calls of this path, last first.
-func (f *flow) runDefers(s *state) bool {
-	for len(s.defers) > 0 {
-		d := s.defers[len(s.defers)-1]
-		s.defers = s.defers[:len(s.defers)-1]
-		f.deferring = d.call.Pos()
-		args := slices.Clone(d.args)
-		for i, a := range code.Operands(&d.call.Call) {
+func (f *function) runDefers(s *state) bool {
+	for d, ok := s.Pop(); ok; d, ok = s.Pop() {
+		f.deferring = d.Call.Pos()
+		args := slices.Clone(d.Args)
+		for i, a := range code.Operands(&d.Call.Call) {
 			switch a.(type) {
 			case *ssa.Alloc, *ssa.FieldAddr, *ssa.FreeVar, *ssa.Parameter:
 				if f.kinds.pointee(a.Type()) != untracked { // the content of its target counts now
@@ -427,9 +426,9 @@ func (f *flow) runDefers(s *state) bool {
 				}
 			}
 		}
-		ok := f.apply(s, &d.call.Call, args, nil, d.call.Pos())
+		returns := f.apply(s, &d.Call.Call, args, nil, d.Call.Pos())
 		f.deferring = token.NoPos
-		if !ok {
+		if !returns {
 			return false
 		}
 	}
@@ -437,7 +436,7 @@ func (f *flow) runDefers(s *state) bool {
 }
 
 // leave handles a return.
-func (f *flow) leave(s *state, ret *ssa.Return) {
+func (f *function) leave(s *state, ret *ssa.Return) {
 	f.returns = true
 	e := exit{s: s, ret: ret}
 	for _, v := range ret.Results {
@@ -474,7 +473,7 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 // consulted reports whether the error or bool that says if there is a reference is used otherwise than in a
 // comparison: then a helper may have ended the path where there is one. A test that returns it does so on
 // purpose.
-func (f *flow) consulted(r *ref) bool {
+func (f *function) consulted(r *ref) bool {
 	call, ok := r.site.(*ssa.Call)
 	if !ok || r.err > 0 {
 		return true
@@ -510,6 +509,6 @@ func (f *flow) consulted(r *ref) bool {
 	return false
 }
 
-func (f *flow) inTest(pos token.Pos) bool {
+func (f *function) inTest(pos token.Pos) bool {
 	return strings.HasSuffix(f.pass.Fset.Position(pos).Filename, "_test.go")
 }

@@ -8,10 +8,11 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 )
 
 // look handles a use of references and views: those that have ended are reported.
-func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
+func (f *function) look(s *state, b binding, pos token.Pos, how string) {
 	for _, r := range b.refs {
 		l := s.lives[r]
 		switch {
@@ -49,7 +50,7 @@ func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
 }
 
 // write handles a write to views.
-func (f *flow) write(s *state, b binding, pos token.Pos) {
+func (f *function) write(s *state, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "written")
 	for _, v := range b.views {
 		l := s.lives[v.of]
@@ -63,9 +64,9 @@ func (f *flow) write(s *state, b binding, pos token.Pos) {
 }
 
 // builtin handles a call of a built-in function.
-func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
-	at := slot{v, -1}
-	delete(s.vals, at)
+func (f *function) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
+	at := flow.Of(v)
+	delete(s.Vals, at)
 	arg := func(i int) binding { return f.refsOf(s, c.Args[i]) }
 	switch name {
 	case "append":
@@ -83,7 +84,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 			if sl, ok := c.Args[0].(*ssa.Slice); ok && sl.High != nil && isZero(sl.High) && isBytesCall(sl.X) {
 				f.report(s, escape, dst.views[0].of, pos, "append")
 			}
-			s.vals[at] = binding{views: dst.views}
+			s.Vals[at] = binding{views: dst.views}
 		}
 		if len(c.Args) > 1 {
 			src := arg(1)
@@ -105,7 +106,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 		f.forgetElements(s, nil)
 	case "String", "StringData", "SliceData": // of package unsafe
 		if views := f.reach(s, c.Args[0]); len(views) > 0 {
-			s.vals[at] = binding{views: inside(views)}
+			s.Vals[at] = binding{views: inside(views)}
 		}
 	case "clear":
 		clear(s.mapped)
@@ -117,7 +118,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 }
 
 // appendViews handles append to a slice whose elements are neither bytes nor buffers: they may lead to bytes.
-func (f *flow) appendViews(s *state, c *ssa.CallCommon, at slot, dst binding) {
+func (f *function) appendViews(s *state, c *ssa.CallCommon, at flow.Slot, dst binding) {
 	b := binding{views: inside(dst.views)}
 	if len(c.Args) > 1 {
 		src := f.reaching(s, c.Args[1])
@@ -126,13 +127,13 @@ func (f *flow) appendViews(s *state, c *ssa.CallCommon, at slot, dst binding) {
 		b = b.join(binding{views: inside(src.views)})
 	}
 	if len(b.views) > 0 {
-		s.vals[at] = b
+		s.Vals[at] = b
 	}
 }
 
 // collect handles append to a slice of buffers. A slice that this function made holds what is appended; any
 // other belongs to an owner that may free it.
-func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src binding, pos token.Pos) {
+func (f *function) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src binding, pos token.Pos) {
 	f.look(s, binding{refs: src.refs}, pos, "appended")
 	own := code.IsNil(c.Args[0]) || len(dst.refs) > 0
 	for _, r := range dst.refs {
@@ -173,7 +174,7 @@ func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bindin
 }
 
 // collected records the field in which a slice is stored after an append.
-func (f *flow) collected(v ssa.Value) {
+func (f *function) collected(v ssa.Value) {
 	for _, u := range *v.Referrers() {
 		if st, ok := u.(*ssa.Store); ok {
 			f.put(st.Addr, v.Pos())
@@ -183,7 +184,7 @@ func (f *flow) collected(v ssa.Value) {
 
 // emptied reports whether the function frees or gives away elements of a slice anywhere: whether it does so
 // for all of them is not tracked.
-func (f *flow) emptied() bool {
+func (f *function) emptied() bool {
 	if f.takesOut == nil {
 		out := f.findTakesOut()
 		f.takesOut = &out
@@ -191,7 +192,7 @@ func (f *flow) emptied() bool {
 	return *f.takesOut
 }
 
-func (f *flow) findTakesOut() bool {
+func (f *function) findTakesOut() bool {
 	for _, b := range f.fn.Blocks {
 		for _, instr := range b.Instrs {
 			switch instr := instr.(type) {
@@ -209,7 +210,7 @@ func (f *flow) findTakesOut() bool {
 
 // loopsOver reports whether the function frees or gives away elements of a slice or array with a computed
 // index, or of a slice that changes: whether it does so for all of them is not tracked.
-func (f *flow) loopsOver() bool {
+func (f *function) loopsOver() bool {
 	if f.loops == nil {
 		out := f.findLoopsOver()
 		f.loops = &out
@@ -217,7 +218,7 @@ func (f *flow) loopsOver() bool {
 	return *f.loops
 }
 
-func (f *flow) findLoopsOver() bool {
+func (f *function) findLoopsOver() bool {
 	for _, b := range f.fn.Blocks {
 		for _, instr := range b.Instrs {
 			var index ssa.Value
@@ -255,9 +256,9 @@ func intoElement(addr ssa.Value) bool {
 }
 
 // released reports whether the value loaded through a pointer is used otherwise than for reading.
-func (f *flow) released(v ssa.Value) bool { return f.releasedAt(v, 0) }
+func (f *function) released(v ssa.Value) bool { return f.releasedAt(v, 0) }
 
-func (f *flow) releasedAt(v ssa.Value, depth int) bool {
+func (f *function) releasedAt(v ssa.Value, depth int) bool {
 	for _, u := range *v.Referrers() {
 		switch u := u.(type) {
 		case *ssa.UnOp, *ssa.FieldAddr, *ssa.Field, *ssa.IndexAddr, *ssa.Slice, *ssa.Phi, *ssa.Index:

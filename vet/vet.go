@@ -261,7 +261,7 @@ func (c *checker) function(fn *ssa.Function) {
 			return // the implementation of references
 		}
 	}
-	f := c.newFlow(fn, entry)
+	f := c.newFunction(fn, entry)
 	if f.quiet = f.provoked(); f.quiet {
 		c.panics[fn] = true
 		if fn.Syntax() != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -55,8 +56,8 @@ func inside(views []view) []view {
 }
 
 // reach is the views to which v leads: its own, and those in a variable of this function that it points to.
-func (f *flow) reach(s *state, v ssa.Value) []view {
-	if b, ok := s.vals[slot{v, -1}]; ok && len(b.views) > 0 {
+func (f *function) reach(s *state, v ssa.Value) []view {
+	if b, ok := s.Vals[flow.Of(v)]; ok && len(b.views) > 0 {
 		return b.views
 	}
 	switch v := v.(type) {
@@ -73,9 +74,9 @@ func (f *flow) reach(s *state, v ssa.Value) []view {
 }
 
 // viewsIn is the views stored at a place or in parts of it.
-func (f *flow) viewsIn(s *state, p places.Place) []view {
+func (f *function) viewsIn(s *state, p places.Place) []view {
 	var b binding
-	for q, c := range s.places {
+	for q, c := range s.Mem {
 		if q.Within(p) {
 			b = b.join(binding{views: inside(c.views)})
 		}
@@ -85,7 +86,7 @@ func (f *flow) viewsIn(s *state, p places.Place) []view {
 }
 
 // reaching is a value's binding, with the views to which it leads.
-func (f *flow) reaching(s *state, v ssa.Value) binding {
+func (f *function) reaching(s *state, v ssa.Value) binding {
 	b := f.refsOf(s, v)
 	if len(b.views) == 0 {
 		b.views = inside(f.reach(s, v))
@@ -112,17 +113,17 @@ func carries(typ types.Type) bool {
 }
 
 // loadInside binds a struct, array or element that was read from memory with bytes in it.
-func (f *flow) loadInside(s *state, v *ssa.UnOp, p places.Place) {
+func (f *function) loadInside(s *state, v *ssa.UnOp, p places.Place) {
 	if !p.Local() || s.escaped[p.Root] || !carries(v.Type()) {
 		return
 	}
 	if views := f.viewsIn(s, p); len(views) > 0 {
-		s.vals[slot{v, -1}] = binding{views: views}
+		s.Vals[flow.Of(v)] = binding{views: views}
 	}
 }
 
 // keep records that views were stored where they outlive the function.
-func (f *flow) keep(s *state, b binding, to custody) {
+func (f *function) keep(s *state, b binding, to custody) {
 	for _, v := range b.views {
 		l, ok := s.lives[v.of]
 		if !ok || v.of.kind != handle && v.of.kind != loan || l.st != held && l.st != foreign {
@@ -134,13 +135,13 @@ func (f *flow) keep(s *state, b binding, to custody) {
 }
 
 // unkeep records that a place was overwritten, and with it a view stored there.
-func (f *flow) unkeep(s *state, p places.Place) {
+func (f *function) unkeep(s *state, p places.Place) {
 	f.release(s, func(c custody) bool { return c.by == memory && c.at.Within(p) })
 }
 
 // synchronized records that another goroutine may have caught up: it may have finished with what it was
 // given, and may have returned it.
-func (f *flow) synchronized(s *state) {
+func (f *function) synchronized(s *state) {
 	f.signalled(s)
 	for r, l := range s.lives {
 		if l.sent {
@@ -151,12 +152,12 @@ func (f *flow) synchronized(s *state) {
 
 // signalled records that this goroutine may have waited for others: they may have finished with bytes that they
 // were lent.
-func (f *flow) signalled(s *state) {
+func (f *function) signalled(s *state) {
 	f.release(s, func(c custody) bool { return c.by == goroutine })
 }
 
 // release ends the custody of those that match.
-func (f *flow) release(s *state, match func(custody) bool) {
+func (f *function) release(s *state, match func(custody) bool) {
 	for r, l := range s.lives {
 		if match(l.kept) {
 			l.kept = custody{}
@@ -177,7 +178,7 @@ func ofViews(views []view) []*ref {
 }
 
 // whole is the views that a holder of the refs themselves has.
-func (f *flow) whole(s *state, b binding) []view {
+func (f *function) whole(s *state, b binding) []view {
 	var views []view
 	for _, r := range b.refs {
 		views = append(views, view{of: r, changes: s.lives[r].changes, inside: true})
@@ -187,7 +188,7 @@ func (f *flow) whole(s *state, b binding) []view {
 
 // overtaken ends the custody of views that a call may end: in memory that it can reach, and in goroutines that
 // it may wait for.
-func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
+func (f *function) overtaken(s *state, c *ssa.CallCommon) {
 	if !f.computes(c) {
 		f.synchronized(s)
 		clear(s.mapped)
@@ -215,7 +216,7 @@ func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 }
 
 // keptBy is the memory of the receiver or first argument, in which a function stores another.
-func (f *flow) keptBy(c *ssa.CallCommon) places.Place {
+func (f *function) keptBy(c *ssa.CallCommon) places.Place {
 	if vars := code.Operands(c); len(vars) > 0 {
 		if p, ok := f.placeOf(vars[0]); ok {
 			return p
@@ -225,7 +226,7 @@ func (f *flow) keptBy(c *ssa.CallCommon) places.Place {
 }
 
 // returnViews reports returned bytes that have ended.
-func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
+func (f *function) returnViews(s *state, v ssa.Value, pos token.Pos) {
 	how := "returned"
 	if isFunc(v.Type()) {
 		how = "used by a function literal that is returned"
@@ -260,7 +261,7 @@ func (s *state) beside(r *ref, at places.Place) bool {
 		owner.Path, field = up, last.Kind == places.Field
 	}
 	notField := func(s places.Step) bool { return s.Kind != places.Field }
-	for p, b := range s.places {
+	for p, b := range s.Mem {
 		if p != at && b.has(r) && p != owner && p.Within(owner) && !p.Path.After(owner.Path).Any(notField) {
 			return true
 		}
@@ -270,7 +271,7 @@ func (s *state) beside(r *ref, at places.Place) bool {
 
 // keepIn records views that were stored in memory. Memory that only this function reaches leads to them; other
 // memory keeps them.
-func (f *flow) keepIn(s *state, b binding, at places.Place, pos token.Pos, in string) {
+func (f *function) keepIn(s *state, b binding, at places.Place, pos token.Pos, in string) {
 	switch at.Root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
 		b.views = slices.DeleteFunc(slices.Clone(b.views), func(v view) bool { return s.beside(v.of, at) })
@@ -278,18 +279,18 @@ func (f *flow) keepIn(s *state, b binding, at places.Place, pos token.Pos, in st
 	case nil:
 	case *ssa.Alloc:
 		if p := at.With(places.Step{Kind: places.Field, N: -1}); at.Local() && !s.escaped[at.Root] && len(b.views) > 0 {
-			s.places[p] = s.places[p].join(binding{views: inside(b.views)})
+			s.Mem[p] = s.Mem[p].join(binding{views: inside(b.views)})
 		}
 	default:
-		if p := (slot{at.Root, -1}); len(b.views) > 0 && f.kinds.pointee(at.Root.Type()) == untracked {
-			s.vals[p] = s.vals[p].join(binding{views: inside(b.views)})
+		if p := (flow.Of(at.Root)); len(b.views) > 0 && f.kinds.pointee(at.Root.Type()) == untracked {
+			s.Vals[p] = s.Vals[p].join(binding{views: inside(b.views)})
 		}
 	}
 }
 
 // rewritten stops tracking the views in variables whose address is an argument of a call: the call may
 // replace them.
-func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
+func (f *function) rewritten(s *state, c *ssa.CallCommon) {
 	fn := code.Callee(c)
 	library := fn != nil && borrowsArguments(fn)
 	mc, literal := c.Value.(*ssa.MakeClosure)
@@ -305,7 +306,7 @@ func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
 			f.dropViewsIn(s, places.Of(a))
 		default:
 			if _, ok := a.Type().Underlying().(*types.Pointer); ok && !library {
-				delete(s.vals, slot{a, -1})
+				delete(s.Vals, flow.Of(a))
 			}
 		}
 	}
@@ -313,7 +314,7 @@ func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
 
 // replacesElements reports whether the function assigns elements of slices of a type other than bytes: it may
 // replace bytes by a copy, in a loop.
-func (f *flow) replacesElements(typ types.Type) bool {
+func (f *function) replacesElements(typ types.Type) bool {
 	if _, ok := typ.Underlying().(*types.Slice); !ok || isBytes(typ) {
 		return false
 	}

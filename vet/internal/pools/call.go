@@ -10,12 +10,13 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // call runs a call. It returns false if that does not return.
-func (f *flow) call(s *state, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) bool {
+func (f *function) call(s *state, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) bool {
 	if b, ok := c.Value.(*ssa.Builtin); ok {
 		f.builtin(s, b.Name(), c, v, pos)
 		return true
@@ -28,7 +29,7 @@ func (f *flow) call(s *state, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) boo
 }
 
 // apply applies the effects of a call. v is nil for a deferred one.
-func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, pos token.Pos) bool {
+func (f *function) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, pos token.Pos) bool {
 	if b, ok := c.Value.(*ssa.Builtin); ok {
 		f.builtin(s, b.Name(), c, v, pos)
 		return true
@@ -82,7 +83,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 			case e.Arg >= len(vars):
 			case e.Content:
 				if p, ok := s.placeOf(vars[e.Arg]); ok && len(contents[i]) > 0 {
-					s.mem[p.Join(places.PathOf(e.Path...))] = contents[i]
+					s.Mem[p.Join(places.PathOf(e.Path...))] = contents[i]
 				}
 				f.end(s, contents[i], nil, pos, name)
 			default:
@@ -97,7 +98,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Call, p
 }
 
 // contract applies the effects that a contract states.
-func (f *flow) contract(s *state, list []contracts.Call, vars []ssa.Value, args []Binding, name string, v *ssa.Call, pos token.Pos) {
+func (f *function) contract(s *state, list []contracts.Call, vars []ssa.Value, args []Binding, name string, v *ssa.Call, pos token.Pos) {
 	subject := map[int]bool{}
 	for _, e := range list {
 		subject[e.Arg] = e.Effect == contracts.Release
@@ -133,7 +134,7 @@ func (f *flow) contract(s *state, list []contracts.Call, vars []ssa.Value, args 
 }
 
 // view binds the results of a call that are bytes of b.
-func (f *flow) view(s *state, b Binding, v *ssa.Call) {
+func (f *function) view(s *state, b Binding, v *ssa.Call) {
 	var views Binding
 	for _, r := range b {
 		if r.Mode != Inside {
@@ -145,20 +146,20 @@ func (f *flow) view(s *state, b Binding, v *ssa.Call) {
 		if code.IsError(res.At(i).Type()) || !leadsToBytes(res.At(i).Type()) && !tracked(res.At(i).Type()) {
 			continue
 		}
-		at := slot{v, i}
+		at := flow.Slot{Value: v, Index: i}
 		if res.Len() == 1 {
-			at.index = -1
+			at.Index = -1
 		}
-		s.vals[at] = views
+		s.Vals[at] = views
 	}
 }
 
 // holds binds the first result of a call to what leads to b, beside being a reference of its own.
-func (f *flow) holds(s *state, b Binding, v *ssa.Call) {
+func (f *function) holds(s *state, b Binding, v *ssa.Call) {
 	var result Binding
-	at := slot{v, 0}
+	at := flow.Slot{Value: v, Index: 0}
 	if v.Call.Signature().Results().Len() == 1 {
-		at.index = -1
+		at.Index = -1
 		result = Binding{{Of: f.object(s, v, places.Path{})}}
 	}
 	for _, r := range b {
@@ -168,16 +169,16 @@ func (f *flow) holds(s *state, b Binding, v *ssa.Call) {
 		r.Mode = Inside
 		result = result.join(Binding{r})
 	}
-	s.vals[at] = result
+	s.Vals[at] = result
 }
 
 // retain records another reference of an object, or makes a view one of its own. It returns false if there is
 // nothing to retain.
-func (f *flow) retain(s *state, b Binding, v ssa.Value) bool {
+func (f *function) retain(s *state, b Binding, v ssa.Value) bool {
 	for _, r := range b {
 		switch r.Mode {
 		case View:
-			s.vals[slot{v, -1}] = Binding{{Of: f.object(s, v, places.PathOf(places.Step{Kind: places.Field, N: -1}))}}
+			s.Vals[flow.Of(v)] = Binding{{Of: f.object(s, v, places.PathOf(places.Step{Kind: places.Field, N: -1}))}}
 			return true
 		case Self:
 			st := s.objs[r.Of]
@@ -200,13 +201,13 @@ func isRetain(fn *types.Func) bool {
 }
 
 // content is what is in a part of the memory to which an argument points.
-func (f *flow) content(s *state, v ssa.Value, path places.Path) Binding {
+func (f *function) content(s *state, v ssa.Value, path places.Path) Binding {
 	p, ok := s.placeOf(v)
 	if !ok {
 		return nil
 	}
 	p = p.Join(path)
-	if b, ok := s.mem[p]; ok {
+	if b, ok := s.Mem[p]; ok {
 		return b
 	}
 	if p.Variable() && !f.leaked[p.Root.(*ssa.Alloc)] {
@@ -216,12 +217,12 @@ func (f *flow) content(s *state, v ssa.Value, path places.Path) Binding {
 	o.from, o.found = p, true
 	delete(s.objs, o) // another one may have been there before
 	b := Binding{{Of: o}}
-	s.mem[p] = b
+	s.Mem[p] = b
 	return b
 }
 
 // give ends the references of an argument.
-func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) {
+func (f *function) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) {
 	if mi, ok := v.(*ssa.MakeInterface); ok {
 		v = mi.X
 	}
@@ -230,7 +231,7 @@ func (f *flow) give(s *state, b Binding, v ssa.Value, pos token.Pos, by string) 
 	if ptr, ok := v.Type().Underlying().(*types.Pointer); ok {
 		if _, slice := ptr.Elem().Underlying().(*types.Slice); slice {
 			if p, ok := s.placeOf(v); ok {
-				b = b.join(s.mem[p])
+				b = b.join(s.Mem[p])
 			}
 		}
 	}
@@ -274,7 +275,7 @@ func loadedFrom(s *state, v ssa.Value, at []places.Place) []places.Place {
 
 // end ends the references of a binding that was loaded from one of some places: if it was kept in one of these, that is
 // what was released.
-func (f *flow) end(s *state, b Binding, from []places.Place, pos token.Pos, by string) {
+func (f *function) end(s *state, b Binding, from []places.Place, pos token.Pos, by string) {
 	if f.counted(s) {
 		b = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool {
 			if _, param := r.Of.value.(*ssa.Parameter); param {
@@ -314,7 +315,7 @@ func (f *flow) end(s *state, b Binding, from []places.Place, pos token.Pos, by s
 }
 
 // remains reports an object that was given up and is still where it was stored.
-func (f *flow) remains(s *state, o *Object) {
+func (f *function) remains(s *state, o *Object) {
 	if st := s.objs[o]; st.remains() {
 		f.escaped(s, o, st, st.ended, st.by)
 		st.kept = custody{}
@@ -323,7 +324,7 @@ func (f *flow) remains(s *state, o *Object) {
 }
 
 // promoted is the binding of the struct in which v, the receiver of a promoted method, is embedded.
-func (f *flow) promoted(s *state, b Binding, v ssa.Value) Binding {
+func (f *function) promoted(s *state, b Binding, v ssa.Value) Binding {
 	for {
 		at, ok := v.(*ssa.FieldAddr)
 		if !ok {
@@ -343,7 +344,7 @@ func (f *flow) promoted(s *state, b Binding, v ssa.Value) Binding {
 
 // counted reports whether the last decision on the path was whether a count of references has reached zero: what is done
 // then says nothing of the paths that go on.
-func (f *flow) counted(s *state) bool { return s.trail != nil && counts(s.trail.cond, 0) }
+func (f *function) counted(s *state) bool { return s.Trail != nil && counts(s.Trail.Cond, 0) }
 
 func counts(v ssa.Value, depth int) bool {
 	if depth > 6 {
@@ -367,7 +368,7 @@ func counts(v ssa.Value, depth int) bool {
 }
 
 // clobber forgets what an unknown function may have changed.
-func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Binding, sum *Summary) {
+func (f *function) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Binding, sum *Summary) {
 	f.waited(s)
 	roots := map[ssa.Value]bool{}
 	dynamic := code.Callee(c) == nil
@@ -379,11 +380,7 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 		if p, ok := s.placeOf(a); ok {
 			roots[p.Root] = true
 			if p.Variable() && sum == nil {
-				for q := range s.mem {
-					if q.Within(p) {
-						delete(s.mem, q)
-					}
-				}
+				s.Remove(func(q places.Place) bool { return q.Within(p) })
 				for q := range s.loads {
 					if q.Within(p) {
 						delete(s.loads, q)
@@ -417,7 +414,7 @@ func (f *flow) clobber(s *state, c *ssa.CallCommon, vars []ssa.Value, args []Bin
 func isLock(fn *types.Func) bool { return fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "sync" }
 
 // results binds the results of a call.
-func (f *flow) results(s *state, fn *types.Func, sum *Summary, vars []ssa.Value, args []Binding, v *ssa.Call) {
+func (f *function) results(s *state, fn *types.Func, sum *Summary, vars []ssa.Value, args []Binding, v *ssa.Call) {
 	switch {
 	case stdlib.Part(fn):
 		f.view(s, args[0].with(View), v)
@@ -433,9 +430,9 @@ func (f *flow) results(s *state, fn *types.Func, sum *Summary, vars []ssa.Value,
 		if r.Arg >= len(args) {
 			continue
 		}
-		at := slot{v, r.Result}
+		at := flow.Slot{Value: v, Index: r.Result}
 		if v.Call.Signature().Results().Len() == 1 {
-			at.index = -1
+			at.Index = -1
 		}
 		var b Binding
 		for _, q := range args[r.Arg] {
@@ -444,12 +441,12 @@ func (f *flow) results(s *state, fn *types.Func, sum *Summary, vars []ssa.Value,
 				b = append(b, q)
 			}
 		}
-		s.vals[at] = b
+		s.Vals[at] = b
 	}
 }
 
 // builtin runs a built-in function.
-func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) {
+func (f *function) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, pos token.Pos) {
 	arg := func(i int) Binding { return f.refs(s, c.Args[i]) }
 	switch name {
 	case "append":
@@ -472,7 +469,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 			b = b.join(src.with(Inside))
 		}
 		if v != nil {
-			s.vals[slot{v, -1}] = b
+			s.Vals[flow.Of(v)] = b
 		}
 	case "copy":
 		if ofBasic(c.Args[0].Type()) {
@@ -486,11 +483,11 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v *ssa.Call, po
 		s.released(func(k custody) bool { return k.how == "stored in a map" })
 	case "String", "StringData", "Slice", "SliceData": // of package unsafe
 		if v != nil {
-			s.vals[slot{v, -1}] = arg(0).with(View)
+			s.Vals[flow.Of(v)] = arg(0).with(View)
 		}
 	case "Add":
 		if v != nil {
-			s.vals[slot{v, -1}] = arg(0)
+			s.Vals[flow.Of(v)] = arg(0)
 		}
 	}
 }
@@ -508,6 +505,6 @@ var computing = map[string]bool{
 	"strconv": true, "strings": true, "unicode": true, "unicode/utf8": true, "unsafe": true, "sync/atomic": true,
 }
 
-func (f *flow) pure(fn *types.Func) bool {
+func (f *function) pure(fn *types.Func) bool {
 	return fn != nil && (fn.Pkg() == nil || computing[fn.Pkg().Path()])
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // term names a value for conditions.
-func (f *flow) term(s *state, v ssa.Value) *conditions.Term {
+func (f *function) term(s *state, v ssa.Value) *conditions.Term {
 	switch v := v.(type) {
 	case *ssa.ChangeType:
 		return f.term(s, v.X)
@@ -30,7 +30,7 @@ func (f *flow) term(s *state, v ssa.Value) *conditions.Term {
 }
 
 // test is the condition that a bool tests, and whether the bool is true if that holds.
-func (f *flow) test(s *state, v ssa.Value) (c *conditions.Condition, positive bool) {
+func (f *function) test(s *state, v ssa.Value) (c *conditions.Condition, positive bool) {
 	return f.table.Test(v, func(v ssa.Value) *conditions.Term { return f.term(s, v) })
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
 	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -49,7 +50,7 @@ type report struct {
 }
 
 // flow follows references through one function.
-type flow struct {
+type function struct {
 	*Checker
 	fn      *ssa.Function
 	numbers code.Numbers
@@ -57,7 +58,6 @@ type flow struct {
 	objects map[objectKey]*Object
 	live    []map[ssa.Value]bool
 	exits   []exit
-	visits  int
 	cut     bool
 	// deferring is the defer statement whose call runs.
 	deferring token.Pos
@@ -77,7 +77,7 @@ type exit struct {
 	results []Binding
 }
 
-func (f *flow) number(v ssa.Value) int {
+func (f *function) number(v ssa.Value) int {
 	if v == nil {
 		return -1
 	}
@@ -85,58 +85,28 @@ func (f *flow) number(v ssa.Value) int {
 }
 
 // run follows all paths.
-func (f *flow) run() {
+func (f *function) run() {
 	f.live = code.Live(f.fn)
-	seen := make([]map[string]bool, len(f.fn.Blocks))
-	type visit struct {
-		b *ssa.BasicBlock
-		s *state
+	search := flow.Search[*state]{
+		Visits: maxVisits, States: maxBlockStates, Prune: f.prune, Run: f.block,
+		Key: func(s *state) string { return s.key(f.number) },
 	}
-	work := []visit{{f.fn.Blocks[0], newState()}}
-	for len(work) > 0 {
-		v := work[len(work)-1]
-		work = work[:len(work)-1]
-		at := seen[v.b.Index]
-		if at == nil {
-			at = map[string]bool{}
-			seen[v.b.Index] = at
-		}
-		f.prune(v.s, v.b)
-		key := v.s.key(f.number)
-		if at[key] {
-			continue
-		}
-		if len(at) >= maxBlockStates || f.visits >= maxVisits {
-			f.cut = true
-			continue
-		}
-		at[key] = true
-		f.visits++
-		f.block(v.b, v.s, func(b *ssa.BasicBlock, s *state) { work = append(work, visit{b, s}) })
-	}
+	f.cut = !search.From(f.fn, newState())
 }
 
 // prune drops what has no effect any more, so that paths merge.
-func (f *flow) prune(s *state, b *ssa.BasicBlock) {
-	live := f.live[b.Index]
-	phis := map[ssa.Value]bool{}
-	for _, instr := range b.Instrs {
-		phi, ok := instr.(*ssa.Phi)
-		if !ok {
-			break
-		}
-		phis[phi] = true
-	}
+func (f *function) prune(b *ssa.BasicBlock, s *state) {
+	needs := flow.Needs(f.live, b)
 	keep := func(v ssa.Value) bool {
 		switch v.(type) {
 		case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
 			return true
 		}
-		return live[v] || phis[v]
+		return needs(v)
 	}
-	for v := range s.vals {
-		if !keep(v.v) {
-			delete(s.vals, v)
+	for v := range s.Vals {
+		if !keep(v.Value) {
+			delete(s.Vals, v)
 		}
 	}
 	used := map[ssa.Value]bool{}
@@ -154,16 +124,16 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 			used[v] = true
 		}
 	}
-	for c := range s.facts {
+	for c := range s.Facts {
 		for _, v := range c.Roots() {
 			if !keep(v) && !used[v] {
-				delete(s.facts, c)
+				delete(s.Facts, c)
 			}
 		}
 	}
-	for p := range s.mem {
+	for p := range s.Mem {
 		if !keep(p.Root) && !used[p.Root] {
-			delete(s.mem, p)
+			delete(s.Mem, p)
 		}
 	}
 	for o := range s.objs {
@@ -179,7 +149,7 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 }
 
 // ofParameter reports whether an object is a parameter's, or was found in memory to which one leads.
-func (f *flow) ofParameter(o *Object) bool {
+func (f *function) ofParameter(o *Object) bool {
 	v := o.value
 	if o.found {
 		v = o.from.Root
@@ -192,7 +162,7 @@ func (f *flow) ofParameter(o *Object) bool {
 }
 
 // block runs the instructions of b and passes the next blocks to next.
-func (f *flow) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock, *state)) {
+func (f *function) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock, *state)) {
 	for _, instr := range b.Instrs {
 		switch instr := instr.(type) {
 		case *ssa.Phi:
@@ -220,7 +190,7 @@ func (f *flow) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock, *st
 }
 
 // redefine forgets what was known of v before the instruction that defines it runs again.
-func (f *flow) redefine(s *state, v ssa.Value) {
+func (f *function) redefine(s *state, v ssa.Value) {
 	if o := f.objects[objectKey{v: v, gen: s.gen[v]}]; o != nil {
 		if _, ok := s.objs[o]; ok || s.bound(o) {
 			s.gen[v] = 1 - s.gen[v]
@@ -231,7 +201,7 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 			}
 		}
 	}
-	delete(s.vals, slot{v, -1})
+	delete(s.Vals, flow.Of(v))
 	delete(s.same, v)
 	for w, old := range s.same {
 		if old == v {
@@ -243,19 +213,19 @@ func (f *flow) redefine(s *state, v ssa.Value) {
 			delete(s.loads, p)
 		}
 	}
-	for p := range s.mem {
+	for p := range s.Mem {
 		if p.Root == v {
-			delete(s.mem, p)
+			delete(s.Mem, p)
 		}
 	}
-	for c := range s.facts {
+	for c := range s.Facts {
 		if slices.Contains(c.Roots(), v) {
-			delete(s.facts, c)
+			delete(s.Facts, c)
 		}
 	}
 }
 
-func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa.BasicBlock, *state)) {
+func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa.BasicBlock, *state)) {
 	value, known := f.truth(s, instr.Cond)
 	c, positive := f.test(s, instr.Cond)
 	for i := 1; i >= 0; i-- { // the true branch is followed first
@@ -265,8 +235,8 @@ func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa
 		}
 		t := s.clone()
 		if !known {
-			t.facts[c] = taken == positive
-			t.trail = &step{instr.Cond, taken, s.trail}
+			t.Facts[c] = taken == positive
+			t.Trail = s.Trail.Then(flow.Decision{Cond: instr.Cond, Taken: taken})
 		}
 		f.edge(t, b, b.Succs[i])
 		next(b.Succs[i], t)
@@ -274,7 +244,7 @@ func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(*ssa
 }
 
 // truth is what is known of a bool.
-func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
+func (f *function) truth(s *state, v ssa.Value) (value, ok bool) {
 	if value, ok = fixed(v); ok {
 		return value, true
 	}
@@ -284,7 +254,7 @@ func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
 			return value == positive, true
 		}
 	}
-	if value, ok = s.facts[c]; ok {
+	if value, ok = s.Facts[c]; ok {
 		return value == positive, true
 	}
 	if c.Op == conditions.Equal && f.identical(s, c.X, c.Y) {
@@ -294,7 +264,7 @@ func (f *flow) truth(s *state, v ssa.Value) (value, ok bool) {
 }
 
 // identical reports whether two terms are the same reference, as the variable of a loop and its first value are.
-func (f *flow) identical(s *state, x, y *conditions.Term) bool {
+func (f *function) identical(s *state, x, y *conditions.Term) bool {
 	if x.Form != conditions.Value || y.Form != conditions.Value {
 		return false
 	}
@@ -303,7 +273,7 @@ func (f *flow) identical(s *state, x, y *conditions.Term) bool {
 }
 
 // edge gives the phis of the next block their values.
-func (f *flow) edge(s *state, from, to *ssa.BasicBlock) {
+func (f *function) edge(s *state, from, to *ssa.BasicBlock) {
 	at := slices.Index(to.Preds, from)
 	type change struct {
 		phi   *ssa.Phi
@@ -311,14 +281,10 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) {
 		facts map[*conditions.Condition]bool
 	}
 	var changes []change
-	for _, instr := range to.Instrs {
-		phi, ok := instr.(*ssa.Phi)
-		if !ok {
-			break
-		}
+	for phi := range flow.Phis(to) {
 		c := change{phi: phi, b: f.refs(s, phi.Edges[at]), facts: map[*conditions.Condition]bool{}}
 		edge := s.original(phi.Edges[at])
-		for known, value := range s.facts { // what is known of the edge is known of the phi
+		for known, value := range s.Facts { // what is known of the edge is known of the phi
 			if now, ok := f.table.Rooted(known, edge, phi); ok {
 				c.facts[now] = value
 			}
@@ -336,9 +302,9 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) {
 	}
 	for _, c := range changes {
 		f.redefine(s, c.phi)
-		s.vals[slot{c.phi, -1}] = c.b
+		s.Vals[flow.Of(c.phi)] = c.b
 		for known, value := range c.facts {
-			s.facts[known] = value
+			s.Facts[known] = value
 		}
 	}
 }
@@ -356,7 +322,7 @@ func nonNil(v ssa.Value) bool {
 }
 
 // object is the object that a value is when it is first seen.
-func (f *flow) object(s *state, v ssa.Value, path places.Path) *Object {
+func (f *function) object(s *state, v ssa.Value, path places.Path) *Object {
 	key := objectKey{v, s.gen[v], path}
 	o := f.objects[key]
 	if o == nil {
@@ -378,8 +344,8 @@ func tracked(t types.Type) bool {
 }
 
 // refs is what a value leads to: by default, itself.
-func (f *flow) refs(s *state, v ssa.Value) Binding {
-	if b, ok := s.vals[slot{v, -1}]; ok {
+func (f *function) refs(s *state, v ssa.Value) Binding {
+	if b, ok := s.Vals[flow.Of(v)]; ok {
 		return b
 	}
 	switch v := v.(type) {
@@ -393,14 +359,14 @@ func (f *flow) refs(s *state, v ssa.Value) Binding {
 	if v = s.original(v); !tracked(v.Type()) {
 		return nil
 	}
-	if b, ok := s.vals[slot{v, -1}]; ok {
+	if b, ok := s.Vals[flow.Of(v)]; ok {
 		return b
 	}
 	return Binding{{Of: f.object(s, v, places.Path{})}}
 }
 
 // reach is what a value leads to, with what is in the variable that it points to.
-func (f *flow) reach(s *state, v ssa.Value) Binding {
+func (f *function) reach(s *state, v ssa.Value) Binding {
 	b := f.refs(s, v)
 	if _, ok := v.Type().Underlying().(*types.Pointer); ok {
 		if p, ok := s.placeOf(v); ok && p.Variable() {
@@ -411,9 +377,9 @@ func (f *flow) reach(s *state, v ssa.Value) Binding {
 }
 
 // inside is what a place and its parts lead to, as things in it.
-func (f *flow) inside(s *state, p places.Place) Binding {
+func (f *function) inside(s *state, p places.Place) Binding {
 	var b Binding
-	for q, c := range s.mem {
+	for q, c := range s.Mem {
 		if q.Within(p) {
 			b = b.join(c.with(Inside))
 		}
@@ -429,7 +395,7 @@ func (s *state) ended(r Ref) (status, bool) {
 }
 
 // look handles a use of what a value leads to.
-func (f *flow) look(s *state, b Binding, pos token.Pos, how string) {
+func (f *function) look(s *state, b Binding, pos token.Pos, how string) {
 	for _, r := range b {
 		if r.Mode == Inside {
 			continue
@@ -442,12 +408,12 @@ func (f *flow) look(s *state, b Binding, pos token.Pos, how string) {
 }
 
 // forget drops what is known of an object.
-func (f *flow) forget(s *state, o *Object) {
+func (f *function) forget(s *state, o *Object) {
 	s.objs[o] = status{epoch: -1 << 20}
 }
 
 // leave handles a return: what outlives the function must not have ended.
-func (f *flow) leave(s *state, ret *ssa.Return) {
+func (f *function) leave(s *state, ret *ssa.Return) {
 	e := exit{s: s, ret: ret}
 	for _, v := range ret.Results {
 		b := f.reach(s, v)

@@ -23,7 +23,7 @@ type Finding struct {
 }
 
 // used reports a use of what has ended.
-func (f *flow) used(s *state, r Ref, st status, pos token.Pos, how string) {
+func (f *function) used(s *state, r Ref, st status, pos token.Pos, how string) {
 	name := f.nameOfObject(r.Of)
 	var text string
 	switch {
@@ -41,7 +41,7 @@ func (f *flow) used(s *state, r Ref, st status, pos token.Pos, how string) {
 }
 
 // twice reports a second release.
-func (f *flow) twice(s *state, r Ref, st status, pos token.Pos, by string) {
+func (f *function) twice(s *state, r Ref, st status, pos token.Pos, by string) {
 	name := f.nameOfObject(r.Of)
 	text := fmt.Sprintf("double release: %s was given back by %s at %s already; its next two users would share it", name, st.by, f.Where(st.ended, pos))
 	if f.deferring.IsValid() && st.deferred != f.deferring {
@@ -51,7 +51,7 @@ func (f *flow) twice(s *state, r Ref, st status, pos token.Pos, by string) {
 }
 
 // escaped reports what was stored elsewhere before it was given back.
-func (f *flow) escaped(s *state, o *Object, st status, pos token.Pos, by string) {
+func (f *function) escaped(s *state, o *Object, st status, pos token.Pos, by string) {
 	name := f.nameOfObject(o)
 	text := fmt.Sprintf("escape: %s, or bytes of it, is %s here, and outlives its release by %s at %s; store a copy, or release it later", name, st.kept.how, by, f.Where(pos, st.kept.pos))
 	if st.kept.wait {
@@ -61,7 +61,7 @@ func (f *flow) escaped(s *state, o *Object, st status, pos token.Pos, by string)
 }
 
 // returned reports what is returned after it was given back.
-func (f *flow) returned(s *state, r Ref, st status, pos token.Pos) {
+func (f *function) returned(s *state, r Ref, st status, pos token.Pos) {
 	name := f.nameOfObject(r.Of)
 	if !st.ended.IsValid() {
 		f.emit(s, "escape", r.Of, pos, st.stale, fmt.Sprintf("escape: bytes of %s are returned, but %s at %s ended them; return a copy", name, st.staleBy, f.Where(st.stale, pos)))
@@ -77,7 +77,7 @@ func (f *flow) returned(s *state, r Ref, st status, pos token.Pos) {
 	f.emit(s, "escape", r.Of, pos, st.ended, text)
 }
 
-func (f *flow) emit(s *state, kind string, o *Object, pos, other token.Pos, text string) {
+func (f *function) emit(s *state, kind string, o *Object, pos, other token.Pos, text string) {
 	if !pos.IsValid() {
 		pos = f.fn.Pos()
 	}
@@ -92,14 +92,14 @@ func (f *flow) emit(s *state, kind string, o *Object, pos, other token.Pos, text
 		}
 	}
 	add(other, "given back here")
-	for _, step := range s.path() {
-		add(step.cond.Pos(), fmt.Sprintf("this condition is %v", step.taken))
+	for _, step := range s.Trail.Steps() {
+		add(step.Cond.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
 	}
 	f.Report(d)
 }
 
 // nameOfObject is the source's name of an object.
-func (f *flow) nameOfObject(o *Object) string {
+func (f *function) nameOfObject(o *Object) string {
 	if o.found {
 		if name := f.nameOf(o.from); name != "" {
 			return name
@@ -126,11 +126,11 @@ func (f *flow) nameOfObject(o *Object) string {
 }
 
 // nameOf is the source's name of a place; "" if it has none.
-func (f *flow) nameOf(p places.Place) string {
+func (f *function) nameOf(p places.Place) string {
 	return p.Text(f.nameOfRoot(p.Root), func(int64) string { return "…" })
 }
 
-func (f *flow) nameOfRoot(v ssa.Value) string {
+func (f *function) nameOfRoot(v ssa.Value) string {
 	switch v := v.(type) {
 	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global, *ssa.Alloc:
 		return places.RootText(v)
@@ -144,7 +144,7 @@ func (f *flow) nameOfRoot(v ssa.Value) string {
 }
 
 // callText is a call's function as messages name it: pool.Put, b.Free.
-func (f *flow) callText(c *ssa.CallCommon) string {
+func (f *function) callText(c *ssa.CallCommon) string {
 	fn := code.Callee(c)
 	if fn == nil {
 		if _, ok := c.Value.(*ssa.MakeClosure); ok {

@@ -8,21 +8,22 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // step runs one instruction. It returns false when the path ends there.
-func (f *flow) step(s *state, instr ssa.Instruction) bool {
-	bind := func(v ssa.Value, b Binding) { s.vals[slot{v, -1}] = b }
+func (f *function) step(s *state, instr ssa.Instruction) bool {
+	bind := func(v ssa.Value, b Binding) { s.Vals[flow.Of(v)] = b }
 	switch instr := instr.(type) {
 	case *ssa.Call:
 		return f.call(s, &instr.Call, instr, instr.Pos())
 	case *ssa.Defer:
-		d := pending{call: instr}
+		d := flow.Deferred[Binding]{Call: instr}
 		for _, a := range code.Operands(&instr.Call) {
-			d.args = append(d.args, f.refs(s, a))
+			d.Args = append(d.Args, f.refs(s, a))
 		}
-		s.defers = append(slices.Clip(s.defers), d)
+		s.Push(d)
 	case *ssa.RunDefers:
 		return f.runDefers(s)
 	case *ssa.Go:
@@ -48,7 +49,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		f.look(s, b, instr.Pos(), "sent")
 		f.keep(s, b, custody{pos: instr.Pos(), how: "sent"})
 	case *ssa.Extract:
-		if b, ok := s.vals[slot{instr.Tuple, instr.Index}]; ok {
+		if b, ok := s.Vals[flow.Slot{Value: instr.Tuple, Index: instr.Index}]; ok {
 			bind(instr, b)
 		}
 	case *ssa.Slice:
@@ -73,7 +74,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		bind(instr, b)
 	case *ssa.TypeAssert:
 		if instr.CommaOk {
-			s.vals[slot{instr, 0}] = f.refs(s, instr.X)
+			s.Vals[flow.Slot{Value: instr, Index: 0}] = f.refs(s, instr.X)
 			break
 		}
 		bind(instr, f.refs(s, instr.X))
@@ -133,7 +134,7 @@ func listedFor(v *ssa.MakeInterface) ssa.CallInstruction {
 }
 
 // slice handles x[i:j:k]: the same memory, or for an array in a variable, what is in it.
-func (f *flow) slice(s *state, v *ssa.Slice) {
+func (f *function) slice(s *state, v *ssa.Slice) {
 	b := f.refs(s, v.X)
 	if a, ok := v.X.(*ssa.Alloc); ok {
 		b = f.inside(s, places.Of(a)).join(b)
@@ -147,11 +148,11 @@ func (f *flow) slice(s *state, v *ssa.Slice) {
 	if c, ok := v.High.(*ssa.Const); ok && c.Value != nil && c.Int64() == 0 && !ofBasic(v.Type()) {
 		b = nil // it holds none of the references
 	}
-	s.vals[slot{v, -1}] = b
+	s.Vals[flow.Of(v)] = b
 }
 
 // load reads memory.
-func (f *flow) load(s *state, v *ssa.UnOp) {
+func (f *function) load(s *state, v *ssa.UnOp) {
 	base := f.refs(s, v.X)
 	if _, variable := v.X.(*ssa.Alloc); !variable {
 		f.look(s, f.target(s, v.X), positionOf(v, v.X), "read")
@@ -160,7 +161,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	if !ok {
 		// An element with a computed index: bytes of the object if it leads to some.
 		if leadsToBytes(v.Type()) && len(base) > 0 && slices.ContainsFunc(base, func(r Ref) bool { return r.Mode == Inside }) {
-			s.vals[slot{v, -1}] = base.with(View)
+			s.Vals[flow.Of(v)] = base.with(View)
 		}
 		return
 	}
@@ -169,8 +170,8 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	} else {
 		s.loads[p] = v
 	}
-	if b, ok := s.mem[p]; ok {
-		s.vals[slot{v, -1}] = b
+	if b, ok := s.Mem[p]; ok {
+		s.Vals[flow.Of(v)] = b
 		return
 	}
 	if !tracked(v.Type()) {
@@ -178,7 +179,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	}
 	if p.Variable() {
 		if b := f.inside(s, p); len(b) > 0 { // a struct or array
-			s.vals[slot{v, -1}] = b
+			s.Vals[flow.Of(v)] = b
 			return
 		}
 	}
@@ -189,22 +190,22 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 				b = append(b, Ref{Of: r.Of, Mode: View, epoch: s.objs[r.Of].epoch, from: p})
 			}
 		}
-		s.vals[slot{v, -1}] = b
-		s.mem[p] = b
+		s.Vals[flow.Of(v)] = b
+		s.Mem[p] = b
 		return
 	}
 	o := f.object(s, v, places.Path{})
 	o.from, o.found = p, true
 	b := Binding{{Of: o}}
-	s.vals[slot{v, -1}] = b
-	s.mem[p] = b
+	s.Vals[flow.Of(v)] = b
+	s.Mem[p] = b
 }
 
 // isCell reports whether a place is a variable, and not a part of one.
 func isCell(p places.Place) bool { return p.Variable() && p.Whole() }
 
 // target is the object in which an address is.
-func (f *flow) target(s *state, addr ssa.Value) Binding {
+func (f *function) target(s *state, addr ssa.Value) Binding {
 	for {
 		switch a := addr.(type) {
 		case *ssa.FieldAddr:
@@ -252,7 +253,7 @@ func leadsToBytes(t types.Type) bool {
 }
 
 // store writes memory.
-func (f *flow) store(s *state, st *ssa.Store) {
+func (f *function) store(s *state, st *ssa.Store) {
 	b := f.reach(s, st.Val)
 	_, variable := st.Addr.(*ssa.Alloc)
 	if !variable {
@@ -263,7 +264,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		if ia, isIndex := st.Addr.(*ssa.IndexAddr); isIndex {
 			if a, ok := ia.X.(*ssa.Alloc); ok {
 				at := places.Of(a).With(places.Step{Kind: places.Element, N: -1})
-				s.mem[at] = s.mem[at].join(b.with(Inside))
+				s.Mem[at] = s.Mem[at].join(b.with(Inside))
 				return
 			}
 			f.forgetLoads(s)
@@ -273,7 +274,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	f.overwritten(s, p)
 	f.refilled(s, p)
 	if len(b) > 0 || tracked(st.Val.Type()) || leadsToBytes(st.Val.Type()) {
-		s.mem[p] = b
+		s.Mem[p] = b
 	}
 	if !p.Variable() {
 		f.look(s, b, st.Pos(), "stored")
@@ -284,18 +285,18 @@ func (f *flow) store(s *state, st *ssa.Store) {
 
 // refilled forgets what the struct at a place leads to, of which a field was written: a response whose body was replaced leads to
 // the new one.
-func (f *flow) refilled(s *state, p places.Place) {
-	at := slot{p.Root, -1}
-	if b, ok := s.vals[at]; ok && !p.Whole() && slices.ContainsFunc(b, func(r Ref) bool { return r.Mode == Inside }) {
-		s.vals[at] = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool { return r.Mode == Inside })
+func (f *function) refilled(s *state, p places.Place) {
+	at := flow.Of(p.Root)
+	if b, ok := s.Vals[at]; ok && !p.Whole() && slices.ContainsFunc(b, func(r Ref) bool { return r.Mode == Inside }) {
+		s.Vals[at] = slices.DeleteFunc(slices.Clone(b), func(r Ref) bool { return r.Mode == Inside })
 	}
 }
 
 // overwritten forgets what was in a place, and views that were taken from it: they are not the object's any more.
-func (f *flow) overwritten(s *state, p places.Place) {
-	for q := range s.mem {
+func (f *function) overwritten(s *state, p places.Place) {
+	for q := range s.Mem {
 		if q.Within(p) || p.Within(q) {
-			delete(s.mem, q)
+			delete(s.Mem, q)
 		}
 	}
 	for q := range s.loads {
@@ -313,21 +314,21 @@ func (f *flow) overwritten(s *state, p places.Place) {
 }
 
 // forgetLoads drops what is known of memory outside of variables.
-func (f *flow) forgetLoads(s *state) {
+func (f *function) forgetLoads(s *state) {
 	for q := range s.loads {
 		if a, ok := q.Root.(*ssa.Alloc); !ok || f.leaked[a] {
 			delete(s.loads, q)
 		}
 	}
-	for q := range s.mem {
+	for q := range s.Mem {
 		if a, ok := q.Root.(*ssa.Alloc); !ok || f.leaked[a] {
-			delete(s.mem, q)
+			delete(s.Mem, q)
 		}
 	}
 }
 
 // keep records that references were stored where they outlive the function.
-func (f *flow) keep(s *state, b Binding, c custody) {
+func (f *function) keep(s *state, b Binding, c custody) {
 	if c.at.Root != nil {
 		switch c.at.Root.(type) {
 		case *ssa.Parameter, *ssa.FreeVar, *ssa.Global, *ssa.UnOp:
@@ -356,14 +357,14 @@ func (s *state) released(match func(custody) bool) {
 }
 
 // waited records that goroutines that had something may have finished.
-func (f *flow) waited(s *state) { s.released(func(c custody) bool { return c.wait }) }
+func (f *function) waited(s *state) { s.released(func(c custody) bool { return c.wait }) }
 
-func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
+func (f *function) intoMap(s *state, m *ssa.MapUpdate) {
 	b := f.reach(s, m.Value).join(f.refs(s, m.Key))
 	f.look(s, b, m.Pos(), "stored in a map")
 	if made, ok := s.original(m.Map).(*ssa.MakeMap); ok {
-		at := slot{made, -1}
-		s.vals[at] = s.vals[at].join(b.with(Inside))
+		at := flow.Of(made)
+		s.Vals[at] = s.Vals[at].join(b.with(Inside))
 		return
 	}
 	at := places.Of(m.Map)
@@ -376,7 +377,7 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 }
 
 // spawn handles a go statement.
-func (f *flow) spawn(s *state, c *ssa.CallCommon, pos token.Pos) {
+func (f *function) spawn(s *state, c *ssa.CallCommon, pos token.Pos) {
 	for _, a := range code.Operands(c) {
 		b := f.reach(s, a)
 		f.look(s, b, pos, "used")
@@ -385,14 +386,12 @@ func (f *flow) spawn(s *state, c *ssa.CallCommon, pos token.Pos) {
 }
 
 // runDefers runs the deferred calls of this path, last first.
-func (f *flow) runDefers(s *state) bool {
-	for len(s.defers) > 0 {
-		d := s.defers[len(s.defers)-1]
-		s.defers = s.defers[:len(s.defers)-1]
-		f.deferring = d.call.Pos()
-		ok := f.apply(s, &d.call.Call, d.args, nil, d.call.Pos())
+func (f *function) runDefers(s *state) bool {
+	for d, ok := s.Pop(); ok; d, ok = s.Pop() {
+		f.deferring = d.Call.Pos()
+		returns := f.apply(s, &d.Call.Call, d.Args, nil, d.Call.Pos())
 		f.deferring = token.NoPos
-		if !ok {
+		if !returns {
 			return false
 		}
 	}

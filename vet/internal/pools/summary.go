@@ -45,7 +45,7 @@ func (c *Checker) Run(fns []*ssa.Function, export func(*types.Func, *Summary)) {
 		if len(fn.Blocks) == 0 || !c.worth(fn) {
 			continue
 		}
-		f := &flow{Checker: c, fn: fn, objects: map[objectKey]*Object{}, leaked: leaked(fn)}
+		f := &function{Checker: c, fn: fn, objects: map[objectKey]*Object{}, leaked: leaked(fn)}
 		f.run()
 		sum := f.infer()
 		obj, _ := fn.Object().(*types.Func)
@@ -176,7 +176,7 @@ func (c *Checker) summaryOf(call *ssa.CallCommon) *Summary {
 }
 
 // infer derives the function's effects on its arguments from all its paths.
-func (f *flow) infer() *Summary {
+func (f *function) infer() *Summary {
 	sum := &Summary{}
 	if f.cut {
 		return sum
@@ -196,7 +196,7 @@ func (f *flow) infer() *Summary {
 }
 
 // endsOf finds what is ended of one argument.
-func (f *flow) endsOf(sum *Summary, i int, v ssa.Value) {
+func (f *function) endsOf(sum *Summary, i int, v ssa.Value) {
 	// The argument itself.
 	if o := f.objects[objectKey{v: v}]; o != nil {
 		some, all := f.everyExit(func(e exit) bool { return e.s.objs[o].ended.IsValid() })
@@ -212,7 +212,7 @@ func (f *flow) endsOf(sum *Summary, i int, v ssa.Value) {
 			continue
 		}
 		_, all := f.everyExit(func(e exit) bool {
-			b, ok := e.s.mem[o.from]
+			b, ok := e.s.Mem[o.from]
 			return ok && slices.ContainsFunc(b, func(r Ref) bool { return r.Of == o && r.Mode == Self }) && e.s.objs[o].ended.IsValid()
 		})
 		if all {
@@ -228,7 +228,7 @@ func (f *flow) endsOf(sum *Summary, i int, v ssa.Value) {
 	})
 }
 
-func (f *flow) everyExit(holds func(exit) bool) (some, all bool) {
+func (f *function) everyExit(holds func(exit) bool) (some, all bool) {
 	all = true
 	for _, e := range f.exits {
 		if holds(e) {
@@ -242,7 +242,7 @@ func (f *flow) everyExit(holds func(exit) bool) (some, all bool) {
 
 // excused reports whether a function whose purpose is to put an argument back does not do so only if the argument is
 // too large, still referenced elsewhere, or nil: the paths on which it does not depend on nothing but its arguments.
-func (f *flow) excused(o *Object, v ssa.Value) bool {
+func (f *function) excused(o *Object, v ssa.Value) bool {
 	for r := range f.fn.Signature.Results().Variables() {
 		if code.IsError(r.Type()) || tracked(r.Type()) || code.IsBool(r.Type()) {
 			return false
@@ -252,8 +252,8 @@ func (f *flow) excused(o *Object, v ssa.Value) bool {
 		if e.s.objs[o].ended.IsValid() {
 			continue
 		}
-		for step := e.s.trail; step != nil; step = step.prev {
-			if !about(step.cond, v, 0) {
+		for step := range e.s.Trail.Back() {
+			if !about(step.Cond, v, 0) {
 				return false
 			}
 		}
@@ -265,7 +265,7 @@ func (f *flow) excused(o *Object, v ssa.Value) bool {
 }
 
 // passedOn reports whether a function stores the value, sends it, or returns it: it may have another owner.
-func (f *flow) passedOn(v ssa.Value) bool {
+func (f *function) passedOn(v ssa.Value) bool {
 	for _, u := range *v.Referrers() {
 		switch u := u.(type) {
 		case *ssa.Store:
@@ -330,7 +330,7 @@ func about(cond, v ssa.Value, depth int) bool {
 }
 
 // viewsOf finds the results that are bytes of an argument.
-func (f *flow) viewsOf(sum *Summary, i int, v ssa.Value) {
+func (f *function) viewsOf(sum *Summary, i int, v ssa.Value) {
 	o := f.objects[objectKey{v: v}]
 	if o == nil && !leadsToBytes(v.Type()) {
 		return
