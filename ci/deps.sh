@@ -67,6 +67,39 @@ npm_modules() {
 		echo "could not be installed from npm: $modules; tests that need them are left out"
 }
 
+# A newer smbd with its libraries, in bin/samba, for the tests of SMB3's POSIX extensions: Debian 12's Samba has none. It is unpacked from
+# Debian's backports, and not installed.
+posix_samba() {
+	[ ! -x bin/samba/usr/sbin/smbd ] || return 0
+	if [ "${TARN_NO_INSTALL:-}" = 1 ]; then
+		echo "not unpacked, because TARN_NO_INSTALL=1: a newer Samba; tests that need it are left out"
+		return
+	fi
+	local dir release uri options
+	dir=$(mktemp -d)
+	chmod 755 "$dir"
+	mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial"
+	# shellcheck source=/dev/null
+	release=$(. /etc/os-release 2> /dev/null && echo "${VERSION_CODENAME:-}")
+	# shellcheck disable=SC2016 # apt-get expands it
+	uri=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $release" "Created-By: Packages" 2> /dev/null | head -n 1)
+	echo "deb $uri $release-backports main" > "$dir/sources.list"
+	options=(-qq -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State=$dir/state" -o "Dir::Cache=$dir/cache")
+	if [ -n "$uri" ] && apt-get "${options[@]}" update > "$dir/log" 2>&1 &&
+		(cd "$dir" && apt-get "${options[@]}" -t "$release-backports" download \
+			samba samba-libs libldb2 libtalloc2 libtevent0 libtdb1 libwbclient0) > "$dir/log" 2>&1; then
+		local package
+		for package in "$dir"/*.deb; do dpkg-deb -x "$package" "$dir/root"; done
+		mkdir -p bin && rm -rf bin/samba && mv "$dir/root" bin/samba
+	else
+		echo "could not be unpacked from Debian's backports: a newer Samba; tests that need it are left out"
+	fi
+	rm -rf "$dir"
+}
+
+# What is not installed for the whole machine.
+beside() { npm_modules; posix_samba; }
+
 installed() {
 	local programs program
 	IFS='|' read -ra programs <<< "$1"
@@ -83,12 +116,12 @@ find_missing() {
 	[ ${#missing[@]} -eq 0 ] || mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 }
 find_missing
-[ ${#missing[@]} -eq 0 ] && { npm_modules; exit 0; }
+[ ${#missing[@]} -eq 0 ] && { beside; exit 0; }
 
 leave() {
 	echo "$1: ${missing[*]}"
 	echo "tests that need them are left out, and listed at the end"
-	[ "${TARN_NO_INSTALL:-}" != 1 ] || npm_modules # names them, too
+	[ "${TARN_NO_INSTALL:-}" != 1 ] || beside # names them, too
 	exit 0
 }
 [ "${TARN_NO_INSTALL:-}" != 1 ] || leave "not installed, because TARN_NO_INSTALL=1"
@@ -116,4 +149,4 @@ if ! { apt-get update -qq && get "${missing[@]}"; } > "$log" 2>&1; then
 	[ ${#missing[@]} -eq 0 ] || echo "could not be installed: ${missing[*]}; tests that need them are left out, and listed at the end"
 fi
 rm -f "$log"
-npm_modules
+beside

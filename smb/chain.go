@@ -63,6 +63,9 @@ func (v view) prepare(ctx context.Context, create *proto.CreateRequest, target s
 	if v.at != 0 {
 		create.Contexts.Timewarp = v.at
 	}
+	if v.posix && create.Contexts.Durable.Kind != proto.DurableReconnectV2 {
+		requestPOSIX(create)
+	}
 	if v.kind.rule().undone == undoCreate {
 		create.Contexts.QueryOnDiskID = true // for removeCreated
 	}

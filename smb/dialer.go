@@ -54,6 +54,11 @@ type Dialer struct {
 	// EntryIDs has the entries of a listing report FileStat.FileID, which is zero otherwise. Samba
 	// needs a third more time for such a listing.
 	EntryIDs bool
+	// POSIX asks for the SMB3 POSIX extensions, which Samba and ksmbd have, and dialect 3.1.1 alone. SessionInfo.POSIX says whether
+	// the server has them. Then files have modes, owners and numbers of links (FileStat.POSIX), are created with the permissions that the
+	// program gives, without a umask, and names are case-sensitive and may have characters that Windows forbids. There are no
+	// streams. On a server without them nothing changes.
+	POSIX bool
 	// Ciphers and Signers are offered in this order of preference; nil: all of them,
 	// the fastest first. 3.1.1 only: see Cipher and Signer for the others.
 	Ciphers []Cipher

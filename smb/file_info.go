@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"time"
 
@@ -39,6 +40,15 @@ func (h *openFile) stat(ctx context.Context) (*info, error) { return h.describe(
 
 // describe is stat as an operation of the kind.
 func (h *openFile) describe(ctx context.Context, kind opKind) (*info, error) {
+	if h.grants.POSIX != nil {
+		fi, err := h.describePOSIX(ctx, kind)
+		if !errors.Is(err, ErrUnsupported) && !hasStatus(err, proto.StatusInvalidLevel) { // a file that was opened again may have lost them
+			if err == nil {
+				h.length.Store(fi.size)
+			}
+			return fi, err
+		}
+	}
 	var r proto.CreateResponse
 	err := h.run(ctx, kind, func(t *tree, id proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
@@ -111,8 +121,14 @@ func (f *File) Chtimes(atime, mtime time.Time) error {
 	return f.change("chtimes", proto.ClassBasic, timesInfo(atime, mtime))
 }
 
-// Chmod sets or clears the read-only attribute by the owner's write bit of mode; the other bits are ignored.
+// Chmod sets the file's permissions where the server has the POSIX extensions ([Dialer.POSIX]). Otherwise it
+// sets or clears the read-only attribute by the owner's write bit of mode, and the other bits are ignored.
 func (f *File) Chmod(mode fs.FileMode) error {
+	if f.h.grants.POSIX != nil {
+		ctx, cancel := f.h.m.s.bounded(f.ctx)
+		defer cancel()
+		return f.wrap("chmod", f.h.chmod(ctx, mode))
+	}
 	fi, err := f.Stat()
 	if err != nil {
 		return err

@@ -209,7 +209,7 @@ func (s *Share) symlink(oldname, newname string) error {
 	err = s.run(operation{kind: opSymlink, name: newname, do: func(ctx context.Context, t view, remote string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
-		create.Disposition, create.Options = proto.DispositionCreate, options
+		create.Disposition, create.Options, create.Contexts.Mode = proto.DispositionCreate, options, 0o777
 		return t.chain(ctx, create, nil, t.ioctlStep(ioctl)) // which removes a file that cannot be made a link
 	}})
 	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba answers with this status when it has no reparse points

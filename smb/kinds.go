@@ -78,6 +78,7 @@ type SessionInfo struct {
 	Cipher     Cipher // zero: neither side can encrypt
 	Guest      bool   // the server accepted the user as a guest: nothing is signed or encrypted
 	Anonymous  bool
+	POSIX      bool // both sides have the POSIX extensions
 	// MaxRead, MaxWrite and MaxTransact bound one request, in bytes.
 	MaxRead, MaxWrite, MaxTransact int
 }

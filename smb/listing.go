@@ -45,7 +45,10 @@ type listing struct {
 
 func newListing(h *handle, class proto.DirClass) *listing {
 	l := &listing{h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed(), class: class}
-	if !h.grants.HasDiskID { // then the entries' ids are the only ones there are
+	switch {
+	case h.grants.POSIX != nil:
+		l.class = proto.FilePOSIXInformation
+	case class == proto.FilePOSIXInformation, !h.grants.HasDiskID: // then the entries' ids are the only ones there are
 		l.class = proto.FileIDBothDirectoryInformation
 	}
 	return l
@@ -154,7 +157,7 @@ func (l *listing) count(name string) (fresh bool, err error) {
 func entryInfo(name string, e *proto.DirEntry) *info {
 	i := &info{
 		name: name, size: int64(e.EndOfFile), allocation: int64(e.Allocation),
-		times: e.Times, attributes: e.Attributes, id: e.FileID,
+		times: e.Times, attributes: e.Attributes, id: e.FileID, posix: e.POSIX,
 	}
 	if e.Attributes&proto.AttrReparsePoint != 0 {
 		i.tag = e.ReparseTag
@@ -216,6 +219,9 @@ func (l *listing) restart(t *tree, id proto.FileID) error {
 		return l.t.Err()
 	}
 	l.t, l.id = t, id
+	if l.class == proto.FilePOSIXInformation && !t.posix { // another server may have taken the place of the one before
+		l.class = proto.FileIDBothDirectoryInformation
+	}
 	l.begin()
 	return nil
 }
@@ -410,7 +416,7 @@ func (l *listing) end(ctx context.Context) {
 // openListing opens a directory for a listing.
 func (s *Share) openListing(ctx context.Context, name string) (l *listing, err error) {
 	err = s.runIn(ctx, operation{kind: opList, name: name, do: func(ctx context.Context, t view, remote string) error {
-		l, err = s.openListingOn(ctx, t, name, listRequest(remote), t.m.entryClass())
+		l, err = s.openListingOn(ctx, t, name, listRequest(remote), t.entryClass(t.m.entryClass()))
 		return err
 	}})
 	return l, err

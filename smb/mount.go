@@ -17,6 +17,7 @@ type mount struct {
 	lock chan struct{} // capacity 1, full when free: taken by the goroutine that connects
 
 	noDiskIDs atomic.Bool // the server does not report the ids of directories that it opens
+	posix     atomic.Bool // the last tree has the POSIX extensions
 
 	mu     sync.Mutex
 	t      *tree
@@ -117,7 +118,13 @@ func (m *mount) find(ctx context.Context, seen *redialError) (*tree, *referral, 
 	with := m.s.using() // c's, or c has ended
 	connected, err := c.Connect(ctx, with.host, m.name)
 	if err == nil {
-		return &tree{Tree: connected, m: m, with: with}, nil, nil
+		t := &tree{Tree: connected, m: m, with: with}
+		if err := t.findPOSIX(ctx); err != nil {
+			t.Disconnect(ctx)
+			return nil, nil, err
+		}
+		m.posix.Store(t.posix)
+		return t, nil, nil
 	}
 	if hasStatus(err, proto.StatusBadNetworkName) {
 		root, rerr := m.findRoot(ctx, c)

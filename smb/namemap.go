@@ -31,7 +31,11 @@ func sfmMapped() []rune {
 
 // remote is remoteName with the Dialer's mapping of characters.
 func (s *Share) remote(name string) (string, error) {
-	return remoteName(s.m.s.cfg.Names.wire(name))
+	check := checkComponent
+	if s.m.posix.Load() {
+		check = checkLength
+	}
+	return remoteNameOf(s.m.s.cfg.Names.wire(name), check)
 }
 
 // wire encodes name for the server.

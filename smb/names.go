@@ -16,7 +16,10 @@ const maxPath = 32766
 // remoteName converts a name, with "/" or "\", to the form that is sent: backslashes, none at either end, ""
 // for the root. "." components are removed, ".." components resolved, and a name that is invalid on every
 // server is refused with ErrName.
-func remoteName(name string) (string, error) {
+func remoteName(name string) (string, error) { return remoteNameOf(name, checkComponent) }
+
+// remoteNameOf is remoteName whose components check accepts.
+func remoteNameOf(name string, check func(part string) error) (string, error) {
 	if !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0 {
 		return "", ErrName
 	}
@@ -35,7 +38,7 @@ func remoteName(name string) (string, error) {
 			parts = parts[:len(parts)-1]
 			continue
 		}
-		if err := checkComponent(part); err != nil {
+		if err := check(part); err != nil {
 			return "", err
 		}
 		parts = append(parts, part)
@@ -70,6 +73,11 @@ func checkComponent(part string) error {
 			return ErrName
 		}
 	}
+	return checkLength(part)
+}
+
+// checkLength refuses what is too long for a component. With the POSIX extensions nothing else is refused.
+func checkLength(part string) error {
 	if utf16Units(part) > maxComponent {
 		return ErrName
 	}

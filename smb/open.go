@@ -18,8 +18,9 @@ func (s *Share) Create(name string) (*File, error) {
 }
 
 // OpenFile opens the named file with the flags of package os (O_RDONLY, O_WRONLY, O_RDWR, O_APPEND, O_CREATE,
-// O_EXCL, O_SYNC, O_TRUNC). Only the owner's write bit of perm is used: without it a new file is marked
-// read-only; an existing one stays as it is, also with O_TRUNC: it keeps its attributes, streams, security descriptor and time of creation.
+// O_EXCL, O_SYNC, O_TRUNC). A new file has the permissions perm, all of them, where the server has the POSIX extensions ([Dialer.POSIX]).
+// Otherwise only the owner's write bit of perm is used: without it a new file is marked
+// read-only. An existing file stays as it is, also with O_TRUNC: it keeps its attributes, streams, security descriptor and time of creation.
 // A file opened with O_APPEND can be truncated by Share.Truncate, not by File.Truncate: it is
 // opened without the right to write elsewhere. Other clients may open the file for reading, writing and deletion meanwhile.
 func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
@@ -153,6 +154,7 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 		req.Disposition = proto.DispositionOpen
 	}
 	if create {
+		req.Contexts.Mode = posixMode(perm)
 		if perm&0o200 == 0 {
 			req.Attributes = proto.AttrReadOnly
 		}

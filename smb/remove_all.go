@@ -230,7 +230,7 @@ func (r *removal) list(d *directory) (names []removable, err error) {
 	err = r.in.runIn(ctx, operation{kind: opListTree, name: d.remote, do: func(ctx context.Context, t view, remote string) error {
 		create := listRequest(remote)
 		create.Options |= proto.OptionOpenReparsePoint
-		l, err = r.in.openListingOn(ctx, t, d.path, create, proto.FileIDBothDirectoryInformation)
+		l, err = r.in.openListingOn(ctx, t, d.path, create, t.entryClass(proto.FileIDBothDirectoryInformation))
 		return err
 	}})
 	if err != nil {
@@ -293,7 +293,7 @@ func (r *removal) above(ctx context.Context, root *directory) (ids, error) {
 	dir, base := split(root.remote)
 	var l *listing
 	err := r.in.runIn(ctx, operation{kind: opListTree, name: dir, do: func(ctx context.Context, t view, remote string) (err error) {
-		l, err = r.in.openListingOn(ctx, t, dir, listRequest(remote), proto.FileIDBothDirectoryInformation)
+		l, err = r.in.openListingOn(ctx, t, dir, listRequest(remote), t.entryClass(proto.FileIDBothDirectoryInformation))
 		return err
 	}})
 	if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {

@@ -60,7 +60,7 @@ func (s *Session) newConnConfig(host string) *conn.Config {
 		Pool: cfg.Pool, Traffic: &s.traffic, Host: host, ClientGUID: cfg.ClientGUID,
 		Authenticate: cfg.Initiator.Start,
 		SignAll:      !cfg.AllowUnsigned, RequireEncryption: cfg.RequireEncryption,
-		RequireKey: cfg.RequireSigning || cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
+		RequireKey: cfg.RequireSigning || cfg.RequireEncryption, AllowGuest: cfg.AllowGuest, POSIX: cfg.POSIX,
 		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
 		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive, RequestTimeout: cfg.RequestTimeout,
 		Refused: refused, Broken: s.leases.broken,
@@ -240,7 +240,7 @@ func (s *Session) Info() SessionInfo {
 	return SessionInfo{
 		Addr: addr, Dialect: Dialect(a.Dialect), ServerGUID: a.ServerGUID,
 		Signing: a.SignAll, Signer: Signer(a.Signing), Encrypted: a.EncryptAll, Cipher: Cipher(a.Cipher),
-		Guest: a.Guest, Anonymous: a.Anonymous,
+		Guest: a.Guest, Anonymous: a.Anonymous, POSIX: a.POSIX,
 		MaxRead: a.MaxRead, MaxWrite: a.MaxWrite, MaxTransact: a.MaxTransact,
 	}
 }

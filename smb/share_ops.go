@@ -11,16 +11,18 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Mkdir makes a directory. perm is ignored: the server sets the permissions.
+// Mkdir makes a directory, with the permissions perm where the server has the POSIX extensions ([Dialer.POSIX]). Otherwise perm is ignored:
+// the server sets the permissions.
 func (s *Share) Mkdir(name string, perm fs.FileMode) error {
-	return pathError("mkdir", name, s.mkdir(name))
+	return pathError("mkdir", name, s.mkdir(name, perm))
 }
 
-func (s *Share) mkdir(name string) error {
+func (s *Share) mkdir(name string, perm fs.FileMode) error {
 	return s.run(operation{kind: opMkdir, name: name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Disposition, req.Options = proto.DispositionCreate, proto.OptionDirectory
 		req.Attributes = proto.AttrDirectory
+		req.Contexts.Mode = posixMode(perm)
 		return t.chain(ctx, req, nil)
 	}})
 }
@@ -42,7 +44,7 @@ func (s *Share) MkdirAll(name string, perm fs.FileMode) error {
 			return err
 		}
 	}
-	err = s.mkdir(remote)
+	err = s.mkdir(remote, perm)
 	if errors.Is(err, fs.ErrExist) { // another client made it meanwhile
 		if fi, err := s.stat(remote, 0); err == nil && fi.IsDir() {
 			return nil
@@ -143,6 +145,7 @@ func (t view) rename(ctx context.Context, from string, to *proto.RenameInfo) err
 	req := statRequest(from)
 	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
+	to.POSIX = t.posix
 	st := setStep(proto.ClassRename, to.Append(nil))
 	st.target = to.Name
 	var sparse bool
@@ -165,6 +168,7 @@ func (t view) link(ctx context.Context, from string, to *proto.RenameInfo) error
 	req := statRequest(from)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
+	to.POSIX = t.posix
 	st := setStep(proto.ClassLink, to.Append(nil))
 	st.target = to.Name
 	return t.chain(ctx, req, nil, st)
@@ -229,8 +233,15 @@ func (s *Share) Chtimes(name string, atime, mtime time.Time) error {
 	return pathError("chtimes", name, s.modify(opSet, name, proto.ClassBasic, timesInfo(atime, mtime)))
 }
 
-// Chmod sets or clears the read-only attribute by the owner's write bit of mode; the other bits are ignored.
+// Chmod sets the permissions of the named file where the server has the POSIX extensions ([Dialer.POSIX]); Samba ignores the set-user-ID,
+// set-group-ID and sticky bits. Otherwise it sets or clears the read-only attribute by the owner's write bit of mode, and the other bits
+// are ignored.
 func (s *Share) Chmod(name string, mode fs.FileMode) error {
+	if s.m.s.cfg.POSIX {
+		if done, err := s.chmod(name, mode); done || err != nil {
+			return pathError("chmod", name, err)
+		}
+	}
 	fi, err := s.stat(name, 0)
 	if err == nil {
 		err = s.modify(opSet, name, proto.ClassBasic, modeInfo(fi, mode))

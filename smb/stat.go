@@ -22,9 +22,11 @@ type FileStat struct {
 	FileAttributes uint32 // MS-FSCC 2.6
 	ReparseTag     uint32 // MS-FSCC 2.1.2.1; zero: not known, or none
 	FileID         uint64 // unique on its volume; zero: not known. Of an entry of a listing: see Dialer.EntryIDs
+	// POSIX is what a server with the POSIX extensions adds (Dialer.POSIX); nil: nothing.
+	POSIX *POSIXStat
 }
 
-// info implements fs.FileInfo and fs.DirEntry. It has 80 bytes, a FileStat 144: listings hold many.
+// info implements fs.FileInfo and fs.DirEntry. It has 88 bytes, a FileStat 152: listings hold many.
 type info struct {
 	name       string
 	size       int64 // bytes
@@ -33,6 +35,7 @@ type info struct {
 	id         uint64
 	attributes proto.Attributes
 	tag        uint32
+	posix      *proto.POSIXAttributes // nil: the server reports none
 }
 
 var (
@@ -61,13 +64,23 @@ func (i *info) Sys() any {
 		FileAttributes: uint32(i.attributes),
 		ReparseTag:     i.tag,
 		FileID:         i.id,
+		POSIX:          posixStat(i.posix),
 	}
 }
 
-// Mode converts the server's attributes to mode bits; "read only" is the only permission among them. Reparse
+// Mode returns the file's mode where the server has the POSIX extensions. Otherwise it
+// converts the server's attributes to mode bits; "read only" is the only permission among them. Reparse
 // points have the modes that package os gives them on Windows: symbolic link; irregular, such as mount
 // points; socket; and regular file or directory when only the storage of the data differs.
 func (i *info) Mode() fs.FileMode {
+	mode := i.attributeMode()
+	if i.posix != nil {
+		return fileMode(i.posix, mode.Type())
+	}
+	return mode
+}
+
+func (i *info) attributeMode() fs.FileMode {
 	attrs, tag := i.attributes, i.tag
 	mode := fs.FileMode(0o666)
 	if attrs&proto.AttrReparsePoint == 0 {
@@ -95,10 +108,14 @@ func (i *info) Mode() fs.FileMode {
 // statOf describes a file by its CREATE reply. name is the one that the program gave: behind a link, or when its characters are
 // encoded, the file has another name on the server.
 func statOf(name string, r *proto.CreateResponse) *info {
-	return &info{
+	i := &info{
 		name: baseName(name), size: int64(r.EndOfFile), allocation: int64(r.Allocation),
-		times: r.Times, attributes: r.Attributes, id: r.Contexts.DiskFileID,
+		times: r.Times, attributes: r.Attributes, id: r.Contexts.DiskFileID, posix: r.Contexts.POSIX,
 	}
+	if i.posix != nil {
+		i.tag = i.posix.ReparseTag
+	}
+	return i
 }
 
 // statRequest opens a file to describe it.
@@ -148,7 +165,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fi.attributes&proto.AttrReparsePoint != 0 && options&proto.OptionOpenReparsePoint != 0 {
+	if fi.attributes&proto.AttrReparsePoint != 0 && fi.tag == 0 && options&proto.OptionOpenReparsePoint != 0 {
 		fi.tag, err = s.reparseTag(name)
 	}
 	return fi, err

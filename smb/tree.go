@@ -11,6 +11,7 @@ type tree struct {
 	*conn.Tree
 	m         *mount
 	with      *server
+	posix     bool                       // files are opened with the POSIX extensions
 	undurable atomic.Int32               // files opened in a row for which the server refused a durable handle
 	copies    atomic.Pointer[copyLimits] // as the server has stated them; nil: not yet
 }

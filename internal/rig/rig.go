@@ -52,6 +52,9 @@ type Config struct {
 	Global []string // further lines for [global]: "smb2 max credits = 4"
 	Share  []string // further lines for [share]
 	Shares []string // further complete sections
+	// Unpacked is a folder into which Debian's packages of another release of Samba have been unpacked, whose smbd is run; "": the one that
+	// is installed.
+	Unpacked string
 }
 
 // Server is a running server.
@@ -175,7 +178,7 @@ func (s *Server) conf() string { return filepath.Join(s.root, "smb.conf") }
 
 // Start starts the server again after Kill, on the same port and with the same files.
 func (s *Server) Start() error {
-	smbd, err := find("smbd")
+	smbd, env, err := s.cfg.smbd()
 	if err != nil {
 		return ErrMissing
 	}
@@ -185,7 +188,7 @@ func (s *Server) Start() error {
 	}
 	defer out.Close()
 	s.cmd = exec.Command(smbd, "-F", "--no-process-group", "-s", s.conf())
-	s.cmd.Stdout, s.cmd.Stderr = out, out
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = out, out, env
 	if err := s.run(); err != nil {
 		return err
 	}
@@ -193,6 +196,21 @@ func (s *Server) Start() error {
 		return err
 	}
 	return s.awaitShare()
+}
+
+// smbd is the program to run and its environment; nil: that of this process.
+func (c *Config) smbd() (program string, env []string, err error) {
+	if c.Unpacked == "" {
+		program, err = find("smbd")
+		return program, nil, err
+	}
+	libraries, err := filepath.Glob(filepath.Join(c.Unpacked, "usr", "lib", "*-linux-gnu"))
+	if err != nil || len(libraries) != 1 {
+		return "", nil, ErrMissing
+	}
+	program, err = exec.LookPath(filepath.Join(c.Unpacked, "usr", "sbin", "smbd"))
+	path := libraries[0] + ":" + filepath.Join(libraries[0], "samba")
+	return program, append(os.Environ(), "LD_LIBRARY_PATH="+path), err
 }
 
 // run starts the server's process.

@@ -5,6 +5,7 @@ package rigtest
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/leftout"
@@ -61,6 +62,22 @@ func OpenFiles(t testing.TB, s *rig.Server) []string {
 		t.Fatal(err)
 	}
 	return open
+}
+
+// StartPOSIX is Start for a server that has the SMB3 POSIX extensions, which Debian 12's has not: the newer one in bin/samba. root is the path
+// from the test's folder to the repository's root.
+func StartPOSIX(t testing.TB, root string, cfg rig.Config) *rig.Server {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join(root, "bin", "samba"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "usr", "sbin", "smbd")); err != nil {
+		leftout.Skip(t, "Samba with POSIX extensions is not there (Debian's backports, by ci/deps.sh)")
+	}
+	cfg.Unpacked = dir
+	cfg.Global = append(cfg.Global, "smb3 unix extensions = yes")
+	return Start(t, cfg)
 }
 
 // Need leaves a test out where there is no Samba, and has it listed at the end of make test; with

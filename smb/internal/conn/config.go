@@ -30,6 +30,7 @@ type Config struct {
 	RequireEncryption bool
 	RequireKey        bool // refuse a session without a key: of a guest or of the anonymous user
 	AllowGuest        bool // accept a guest session although there are credentials
+	POSIX             bool // ask for the POSIX extensions
 
 	MaxRead, MaxWrite, MaxTransact int // bytes of one request
 
@@ -61,4 +62,5 @@ type Terms struct {
 	EncryptAll bool // every message is encrypted; a share may require it on its own
 	Guest      bool
 	Anonymous  bool
+	POSIX      bool // both sides have the POSIX extensions
 }

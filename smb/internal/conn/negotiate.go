@@ -33,6 +33,7 @@ func (c *Conn) offer() (proto.NegotiateRequest, error) {
 		Dialects:          cfg.Dialects,
 		Ciphers:           cfg.Ciphers,
 		SigningAlgorithms: cfg.Signers,
+		POSIX:             cfg.POSIX,
 	}
 	if cfg.SignAll {
 		r.SecurityMode |= proto.SigningRequired
@@ -123,6 +124,7 @@ func (a *agreement) algorithms(r *proto.NegotiateResponse) error {
 			}
 			a.Signing = x.Signing
 		}
+		a.POSIX = a.offer.POSIX && x.POSIX
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ type CreateRequest struct {
 	Disposition Disposition
 	Options     CreateOptions
 	// Name is relative to the share, with backslashes and none in front; "" is the
-	// share's root. At most 65535 bytes as UTF-16.
+	// share's root. At most 65535 bytes as UTF-16. With Contexts.POSIX slashes are sent in place of backslashes.
 	Name string
 	// Contexts are the create contexts; the zero value has none.
 	Contexts CreateContexts
@@ -50,7 +50,11 @@ func (r *CreateRequest) Append(dst []byte) []byte {
 	} else {
 		dst = le.AppendUint64(dst, 0)
 	}
-	dst = AppendUTF16(dst, r.Name)
+	if r.Contexts.POSIX {
+		dst = AppendUTF16(dst, posixPath(r.Name))
+	} else {
+		dst = AppendUTF16(dst, r.Name)
+	}
 	if contexts > 0 {
 		return r.Contexts.append(pad(dst, base))
 	}

@@ -69,14 +69,17 @@ type CreateContexts struct {
 	QueryOnDiskID bool // QFid (2.2.13.2.9)
 	// Timewarp is the time of the snapshot to open (TWrp, 2.2.13.2.7); 0: the current version.
 	Timewarp Filetime
+	// POSIX asks for the POSIX extensions; a file that the request creates has the permissions of Mode.
+	POSIX bool
+	Mode  uint32
 }
 
-// Every name has four bytes, so every context's data begins 24 bytes into it.
-const contextData = 24
+// contextData is where in a context with such a name its data begins.
+func contextData(name string) int { return 16 + align8(len(name)) }
 
 func (c *CreateContexts) size() int {
 	n := 0
-	add := func(data int) { n = align8(n) + contextData + data }
+	add := func(data int) { n = align8(n) + contextData("QFid") + data } // most names have four bytes
 	if size := c.Durable.dataSize(); size > 0 {
 		add(size)
 	}
@@ -91,6 +94,9 @@ func (c *CreateContexts) size() int {
 	}
 	if c.Timewarp != 0 {
 		add(8)
+	}
+	if c.POSIX {
+		n = align8(n) + contextData(posixTag) + 4
 	}
 	return n
 }
@@ -139,6 +145,10 @@ func (c *CreateContexts) append(dst []byte) []byte {
 		dst = linkContext(dst, base, &last, "TWrp", 8)
 		dst = le.AppendUint64(dst, uint64(c.Timewarp))
 	}
+	if c.POSIX {
+		dst = linkContext(dst, base, &last, posixTag, 4)
+		dst = le.AppendUint32(dst, c.Mode)
+	}
 	return dst
 }
 
@@ -151,16 +161,15 @@ func linkContext(dst []byte, base int, last *int, name string, data int) []byte 
 	*last = len(dst)
 	dst = le.AppendUint32(dst, 0)
 	dst = le.AppendUint16(dst, 16)
-	dst = le.AppendUint16(dst, 4)
+	dst = le.AppendUint16(dst, uint16(len(name)))
 	dst = le.AppendUint16(dst, 0)
 	if data > 0 {
-		dst = le.AppendUint16(dst, contextData)
+		dst = le.AppendUint16(dst, uint16(contextData(name)))
 	} else {
 		dst = le.AppendUint16(dst, 0)
 	}
 	dst = le.AppendUint32(dst, uint32(data))
-	dst = append(dst, name...)
-	return le.AppendUint32(dst, 0)
+	return pad(append(dst, name...), base)
 }
 
 func (d *Durable) name() string {

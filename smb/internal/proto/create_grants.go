@@ -15,6 +15,8 @@ type CreateGrants struct {
 	// DiskFileID and VolumeID are valid when HasDiskID.
 	DiskFileID, VolumeID uint64
 	HasDiskID            bool
+	// POSIX is not nil when the file is open with the POSIX extensions.
+	POSIX *POSIXAttributes
 }
 
 // decodeCreateGrants iterates over the list of contexts. Each step moves on by at least the header of a
@@ -76,6 +78,11 @@ func (g *CreateGrants) decode(name, data []byte) bool {
 		}
 		g.DiskFileID, g.VolumeID = fileID(le.Uint64(data)), le.Uint64(data[8:])
 		g.HasDiskID = g.DiskFileID != 0
+	case posixTag:
+		var ok bool
+		if g.POSIX, _, ok = decodePOSIX(data, nil); !ok {
+			return false
+		}
 	}
 	return true
 }

@@ -92,6 +92,13 @@ func FuzzResponses(f *testing.F) {
 	})
 	f.Add((&NegotiateRequest{Salt: make([]byte, 32), Ciphers: []Cipher{2}, SigningAlgorithms: []SigningAlgorithm{2}}).
 		appendContexts(negotiate, 0))
+	posix := message(88, 89, func(b []byte) {
+		le.PutUint32(b[80:], HeaderSize+88)
+		le.PutUint32(b[84:], uint32(32+len(posixAttributes(0))))
+	})
+	last := -1
+	posix = linkContext(posix, len(posix), &last, posixTag, len(posixAttributes(0)))
+	f.Add(append(posix, posixAttributes(0o644)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		neg, err := DecodeNegotiateResponse(b)
 		allowed(t, err)
@@ -130,11 +137,12 @@ func FuzzResponses(f *testing.F) {
 func FuzzLists(f *testing.F) {
 	f.Add(output(make([]byte, FileIDBothDirectoryInformation.fixed())))
 	f.Add(output([]byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 'a', 0}))
+	f.Add(output(posixEntry("name")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		out, err := DecodeQueryInfoResponse(b)
 		allowed(t, err)
 		inside(t, b, out)
-		for _, class := range dirClasses() {
+		for _, class := range append(dirClasses(), FilePOSIXInformation) {
 			if e, err := DecodeQueryDirectoryResponse(b, class); err == nil {
 				walk(t, b, e.Next, e.Err)
 				inside(t, b, e.Entry().Name)
@@ -155,7 +163,13 @@ func FuzzStructures(f *testing.F) {
 	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 3, 0, 18, 0, 0, 0, 2, 0}, make([]byte, 40)...))
 	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 2, 0, 22, 0, 0, 0, 0, 0}, make([]byte, 40)...))
 	f.Add(make([]byte, 120))
+	f.Add(posixInfo(0o644))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if i, err := DecodePOSIXInfo(b); err == nil && i.POSIX.Owner.String() == "" {
+			t.Error("an owner without text")
+		} else {
+			allowed(t, err)
+		}
 		if r, err := DecodeReferrals(b); err == nil {
 			walk(t, append(b, make([]byte, 8)...), r.Next, r.Err)
 			inside(t, b, r.Referral().Path, r.Referral().Target, r.Referral().ExpandedRaw)

@@ -29,6 +29,7 @@ const (
 	ClassNetworkOpen  InfoClass = 34
 	ClassAttributeTag InfoClass = 35
 	ClassRenameEx     InfoClass = 65
+	ClassPOSIX        InfoClass = 100 // of the POSIX extensions
 
 	ClassFSVolume    InfoClass = 1
 	ClassFSSize      InfoClass = 3

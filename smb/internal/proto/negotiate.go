@@ -66,6 +66,7 @@ type NegotiateRequest struct {
 	Ciphers           []Cipher
 	SigningAlgorithms []SigningAlgorithm
 	NetName           string // the server's name as the user wrote it; "" leaves it out
+	POSIX             bool   // asks for the POSIX extensions
 }
 
 func (r *NegotiateRequest) offers311() bool {

@@ -64,6 +64,8 @@ type NegotiateContexts struct {
 	// HasSigning reports whether Signing was answered; 3.x without it means AES-CMAC.
 	HasSigning bool
 	Signing    SigningAlgorithm
+	// POSIX reports whether the server has the POSIX extensions.
+	POSIX bool
 }
 
 func (r *NegotiateRequest) contextsCount() uint16 {
@@ -75,6 +77,9 @@ func (r *NegotiateRequest) contextsCount() uint16 {
 		n++
 	}
 	if r.NetName != "" {
+		n++
+	}
+	if r.POSIX {
 		n++
 	}
 	return n
@@ -90,6 +95,9 @@ func (r *NegotiateRequest) contextsSize() int {
 	}
 	if r.NetName != "" {
 		n = align8(n) + 8 + UTF16Len(r.NetName)
+	}
+	if r.POSIX {
+		n = align8(n) + 8 + len(posixTag)
 	}
 	return n
 }
@@ -117,6 +125,10 @@ func (r *NegotiateRequest) appendContexts(dst []byte, base int) []byte {
 	if r.NetName != "" {
 		dst = appendContextHeader(pad(dst, base), contextNetName, UTF16Len(r.NetName))
 		dst = AppendUTF16(dst, r.NetName)
+	}
+	if r.POSIX {
+		dst = appendContextHeader(pad(dst, base), contextPOSIX, len(posixTag))
+		dst = append(dst, posixTag...)
 	}
 	return dst
 }
@@ -177,6 +189,8 @@ func (c *NegotiateContexts) decode(kind uint16, b []byte) error {
 			return malformed("signing context", reasonBounds)
 		}
 		c.HasSigning, c.Signing = true, SigningAlgorithm(le.Uint16(b[2:]))
+	case contextPOSIX:
+		c.POSIX = string(b) == posixTag
 	}
 	return nil
 }

@@ -9,12 +9,17 @@ const (
 	FileDirectoryInformation DirClass = 0x01
 	// FileIDBothDirectoryInformation has the file id and the reparse tag as well (MS-FSCC 2.4.17).
 	FileIDBothDirectoryInformation DirClass = 0x25
+	// FilePOSIXInformation is of the POSIX extensions: it has what FileIDBothDirectoryInformation has, besides short names, and POSIXAttributes.
+	FilePOSIXInformation DirClass = 0x64
 )
 
-// fixed is how many bytes an entry has before its name.
+// fixed is how many bytes an entry has before its name, at least.
 func (c DirClass) fixed() int {
-	if c == FileDirectoryInformation {
+	switch c {
+	case FileDirectoryInformation:
 		return 64
+	case FilePOSIXInformation:
+		return 8 + posixFixed + 2*8 + 4 // with SIDs of eight bytes
 	}
 	return 104
 }
@@ -69,8 +74,9 @@ type DirEntry struct {
 	// ReparseTag is the tag of the reparse point when Attributes has AttrReparsePoint; otherwise the field
 	// holds the size of the extended attributes.
 	ReparseTag uint32
-	FileID     uint64 // zero: none
-	Name       []byte // UTF-16LE, aliases the message
+	FileID     uint64           // zero: none
+	POSIX      *POSIXAttributes // of FilePOSIXInformation
+	Name       []byte           // UTF-16LE, aliases the message
 }
 
 // DirEntries iterates over the entries of one response. It is a value: copying it copies the position.
@@ -92,6 +98,10 @@ func (e *DirEntries) Next() bool {
 	var b []byte
 	if b, e.rest, e.err = chained(e.rest, name, fixed); e.err != nil {
 		return false
+	}
+	if e.class == FilePOSIXInformation {
+		e.cur, e.err = decodePOSIXEntry(b[8:], e.cur.POSIX)
+		return e.err == nil
 	}
 	n, ok := slice(b, uint32(fixed), le.Uint32(b[60:]))
 	if !ok {

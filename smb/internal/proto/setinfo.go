@@ -8,6 +8,8 @@ type RenameInfo struct {
 	Name string // relative to the share, with backslashes
 	// Replace is whether an existing file of that name is replaced.
 	Replace bool
+	// POSIX is whether the file is open with the POSIX extensions: slashes are sent in place of backslashes.
+	POSIX bool
 }
 
 // Size is the number of bytes Append and AppendEx add.
@@ -38,7 +40,11 @@ func (i *RenameInfo) append(dst []byte) []byte {
 	dst = le.AppendUint64(dst, 0) // RootDirectory
 	n := UTF16Len(i.Name)
 	dst = le.AppendUint32(dst, uint32(n))
-	dst = AppendUTF16(dst, i.Name)
+	if i.POSIX {
+		dst = AppendUTF16(dst, posixPath(i.Name))
+	} else {
+		dst = AppendUTF16(dst, i.Name)
+	}
 	return appendZeros(dst, max(4-n, 0)) // the structure has at least 24 bytes
 }
 

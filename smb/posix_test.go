@@ -1,0 +1,232 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// startPOSIX starts a Samba server that has the POSIX extensions, and mounts its share with them. cut loses the connection.
+func startPOSIX(t *testing.T, mode rig.Mode) (srv *rig.Server, share *smb.Share, cut func()) {
+	t.Helper()
+	srv = rigtest.StartPOSIX(t, "..", rig.Config{Mode: mode, Share: []string{"mangled names = no", "kernel oplocks = no", "kernel share modes = no", "posix locking = no"},
+		Shares: []string{"[windows]", "  path = %DIR%", "  read only = no", "  smb3 unix extensions = no"}})
+	var last net.Conn
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, POSIX: true, Pool: newPool(t),
+		DialFunc: func(ctx context.Context, network, addr string) (nc net.Conn, err error) {
+			nc, err = new(net.Dialer).DialContext(ctx, network, addr)
+			last = nc
+			return nc, err
+		}}
+	s, err := d.Dial(t.Context(), srv.Addr)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	if !s.Info().POSIX {
+		t.Fatal("the server has no POSIX extensions")
+	}
+	share, err = s.Mount(t.Context(), srv.Share)
+	must(t, err)
+	return srv, share, func() { last.Close() }
+}
+
+// TestPOSIX compares what package smb says of files with the POSIX extensions with what the server's disk has.
+func TestPOSIX(t *testing.T) {
+	for _, mode := range modes() {
+		t.Run(mode.Name(), func(t *testing.T) { testPOSIX(t, mode) })
+	}
+}
+
+func testPOSIX(t *testing.T, mode rig.Mode) {
+	srv, share, _ := startPOSIX(t, mode)
+	must(t, share.Mkdir("dir", 0o751))
+	for name, perm := range map[string]fs.FileMode{"dir/a": 0o640, "dir/A": 0o400, `dir/c:d*"<>?|`: 0o755} {
+		f, err := share.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+		must(t, err)
+		_, err = f.WriteAt([]byte(name), 0)
+		must(t, err)
+		describes(t, srv, name, must1(f.Stat())(t))
+		must(t, f.Close())
+	}
+	must(t, share.WriteNewFile("dir/new", []byte("new"), 0o604, time.Time{}))
+	must(t, share.WriteFile("dir/written", []byte("written"), 0o600))
+	must(t, share.ReplaceFile("dir/replaced", []byte("replaced"), 0o444, time.Time{}))
+	must(t, share.Link("dir/a", "dir/link"))
+	must(t, share.Chmod("dir/new", 0o666))
+	must(t, share.Chmod("dir", 0o700))
+	f, err := share.OpenFile("dir/written", os.O_RDWR, 0)
+	must(t, err)
+	must(t, f.Chmod(0o611))
+	describes(t, srv, "dir/written", must1(f.Stat())(t))
+	must(t, f.Close())
+	onDisk := filepath.Join(srv.Dir, "dir")
+	must(t, os.Symlink("a", filepath.Join(onDisk, "symlink")))
+	must(t, os.Symlink("missing", filepath.Join(onDisk, "dangling")))
+	must(t, syscall.Mkfifo(filepath.Join(onDisk, "fifo"), 0o600))
+	must(t, srv.Own(filepath.Join(onDisk, "fifo")))
+
+	entries, err := share.ReadDir("dir")
+	must(t, err)
+	want, err := os.ReadDir(onDisk)
+	must(t, err)
+	if len(entries) != len(want) {
+		t.Errorf("listed %v, there is %v", entries, want)
+	}
+	for _, e := range entries {
+		fi, err := e.Info()
+		must(t, err)
+		describes(t, srv, "dir/"+e.Name(), fi)
+		if e.Type() != fi.Mode().Type() {
+			t.Errorf("%s: type %v", e.Name(), e.Type())
+		}
+		fi, err = share.Lstat("dir/" + e.Name())
+		if err != nil {
+			t.Errorf("%s: %v", e.Name(), err)
+			continue
+		}
+		describes(t, srv, "dir/"+e.Name(), fi)
+	}
+	describes(t, srv, "dir/a", must1(share.Stat("dir/symlink"))(t))
+	if to, err := share.Readlink("dir/symlink"); to != "a" || err != nil {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if b, err := share.ReadFile("dir/A"); string(b) != "dir/A" || err != nil {
+		t.Errorf("dir/A is %q, %v", b, err)
+	}
+	if _, err := share.Stat("DIR/a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a name in another case: %v", err)
+	}
+	// Samba keeps a link that a client makes in an extended attribute.
+	must(t, share.Symlink("a", "dir/made"))
+	if to, err := share.Readlink("dir/made"); to != "a" || err != nil {
+		t.Errorf("the link that was made leads to %q, %v", to, err)
+	}
+	if fi := must1(share.Lstat("dir/made"))(t); fi.Mode().Type() != fs.ModeSymlink {
+		t.Errorf("the link that was made has mode %v", fi.Mode())
+	}
+	must(t, share.Rename("dir/A", "dir/b"))
+	if b, err := share.ReadFile("dir/b"); string(b) != "dir/A" || err != nil {
+		t.Errorf("dir/b is %q, %v", b, err)
+	}
+	must(t, share.RemoveAll("dir"))
+	if left, _ := os.ReadDir(srv.Dir); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// describes compares fi with the file of that name on the server's disk.
+func describes(t *testing.T, srv *rig.Server, name string, fi fs.FileInfo) {
+	t.Helper()
+	want, err := os.Lstat(filepath.Join(srv.Dir, name))
+	must(t, err)
+	st := want.Sys().(*syscall.Stat_t)
+	stat := fi.Sys().(*smb.FileStat)
+	if fi.Mode() != want.Mode() && !(want.Mode()&fs.ModeSymlink != 0 && fi.Mode().Type() == want.Mode().Type()) {
+		t.Errorf("%s: mode %v, want %v", name, fi.Mode(), want.Mode())
+	}
+	p := stat.POSIX
+	if p == nil {
+		t.Errorf("%s: no POSIX attributes", name)
+		return
+	}
+	if uint64(p.Links) != uint64(st.Nlink) || stat.FileID != 0 && stat.FileID != st.Ino {
+		t.Errorf("%s: %d links, id %d; want %d, %d", name, p.Links, stat.FileID, st.Nlink, st.Ino)
+	}
+	if gid, ok := p.GID(); !ok || gid != st.Gid {
+		t.Errorf("%s: group %s, want %d", name, p.Group, st.Gid)
+	}
+	if !strings.HasPrefix(p.Owner, "S-1-") {
+		t.Errorf("%s: owner %q", name, p.Owner)
+	}
+}
+
+// must1 is must for a call that returns a value.
+func must1[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// TestPOSIXAcrossLoss uses an open file, and lists, after the connection was lost.
+func TestPOSIXAcrossLoss(t *testing.T) {
+	srv, share, cut := startPOSIX(t, rig.Signed)
+	f, err := share.OpenFile("file", os.O_RDWR|os.O_CREATE, 0o640)
+	must(t, err)
+	cut()
+	_, err = f.WriteAt([]byte("data"), 0)
+	must(t, err)
+	if fi := must1(f.Stat())(t); fi.Size() != 4 {
+		t.Errorf("%d bytes", fi.Size())
+	}
+	must(t, f.Close())
+	cut()
+	describes(t, srv, "file", must1(share.Stat("file"))(t))
+	cut()
+	if list, err := share.ReadDir(""); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestNotPOSIX asks servers, and a share, for POSIX extensions that they do not have.
+func TestNotPOSIX(t *testing.T) {
+	check := func(t *testing.T, share *smb.Share) {
+		t.Helper()
+		fi, err := share.Stat("file")
+		must(t, err)
+		if p := fi.Sys().(*smb.FileStat).POSIX; p != nil || fi.Mode() != 0o666 {
+			t.Errorf("%v, %+v", fi.Mode(), p)
+		}
+		if _, err := share.Stat("a:b"); !errors.Is(err, smb.ErrName) {
+			t.Errorf("a name with a colon: %v", err)
+		}
+	}
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		f, err := scripted(t, s, smb.Dialer{POSIX: true})
+		must(t, err)
+		if f.Share().Session().Info().POSIX {
+			t.Error("a server without the extensions has them")
+		}
+		check(t, f.Share())
+	})
+	t.Run("share", func(t *testing.T) {
+		_, with, _ := startPOSIX(t, rig.Plain)
+		share, err := with.Session().Mount(t.Context(), "windows")
+		must(t, err)
+		must(t, share.WriteFile("file", nil, 0o644))
+		check(t, share)
+		if list, err := share.ReadDir(""); err != nil || len(list) != 1 {
+			t.Errorf("%v, %v", list, err)
+		}
+		must(t, share.Chmod("file", 0o444))
+		if fi := must1(share.Stat("file"))(t); fi.Mode() != 0o444 {
+			t.Errorf("read-only: %v", fi.Mode())
+		}
+	})
+}
+
+// TestSIDs has ids of Unix in SIDs.
+func TestSIDs(t *testing.T) {
+	for sid, want := range map[string]uint32{"S-1-5-88-1-1000": 1000, "S-1-22-1-0": 0, "S-1-22-1-4294967295": 1<<32 - 1} {
+		if got, ok := (&smb.POSIXStat{Owner: sid}).UID(); got != want || !ok {
+			t.Errorf("%s: %d, %v", sid, got, ok)
+		}
+	}
+	for _, sid := range []string{"", "S-1-0-0", "S-1-22-1-", "S-1-22-1-4294967296", "S-1-22-2-1", "S-1-5-21-1-2-3-1000"} {
+		if got, ok := (&smb.POSIXStat{Owner: sid}).UID(); ok {
+			t.Errorf("%s: %d", sid, got)
+		}
+	}
+}
