@@ -35,10 +35,11 @@ const callers = 64
 func main() {
 	calls := flag.Int("calls", 50_000, "calls that are counted for each cell")
 	where := flag.Int("where", 6, "how many functions to print in which locks were waited for")
+	only := flag.String("stack", "", "the only stack to measure: rpc, grpc-go, h2http or net/http")
 	flag.Parse()
 	runtime.SetBlockProfileRate(1)
 	runtime.SetMutexProfileFraction(1)
-	if err := table(*calls, *where); err != nil {
+	if err := table(*only, *calls, *where); err != nil {
 		fmt.Fprintln(os.Stderr, "contention:", err)
 		os.Exit(1)
 	}
@@ -56,8 +57,11 @@ type running struct {
 	stop    func()
 }
 
-func table(calls, where int) error {
+func table(only string, calls, where int) error {
 	stacks := []stack{{"rpc", startRPC}, {"grpc-go", startGRPC}, {"h2http", startH2HTTP}, {"net/http", startNetHTTP}}
+	if only != "" {
+		stacks = slices.DeleteFunc(stacks, func(s stack) bool { return s.name != only })
+	}
 	fmt.Printf("%s, %d processors, %d callers, %d bytes each way, %d calls a cell. Of each call: locks found taken / waits on channels.\n\n",
 		runtime.Version(), runtime.NumCPU(), callers, size, calls)
 	fmt.Print("| GOMAXPROCS | connections |")
@@ -65,7 +69,7 @@ func table(calls, where int) error {
 		fmt.Printf(" %s |", s.name)
 	}
 	fmt.Printf("\n|---|---|%s\n", strings.Repeat("---|", len(stacks)))
-	sites := make(map[string]map[string]float64) // by stack, then by function
+	worst := make(map[string]*cell)
 	for _, procs := range []int{2, 4, 8, 16} {
 		for _, conns := range []int{1, 8, 64} {
 			fmt.Printf("| %d | %d |", procs, conns)
@@ -75,18 +79,28 @@ func table(calls, where int) error {
 					return fmt.Errorf("%s: %w", s.name, err)
 				}
 				fmt.Printf(" %.3f / %.2f |", float64(w.locks)/float64(calls), float64(w.channels)/float64(calls))
-				sites[s.name] = w.perCall(calls)
+				if old := worst[s.name]; old == nil || w.locks > old.locks {
+					worst[s.name] = &cell{w, procs, conns}
+				}
 			}
 			fmt.Println()
 		}
 	}
 	for _, s := range stacks {
-		fmt.Printf("\nWhere %s waits for locks in the last row, a call:\n\n", s.name)
-		for _, f := range most(sites[s.name], where) {
-			fmt.Printf("- %.4f %s\n", sites[s.name][f], f)
+		c := worst[s.name]
+		sites := c.perCall(calls)
+		fmt.Printf("\nWhere %s waits for locks with GOMAXPROCS %d over %d connections, where it waits most, a call:\n\n", s.name, c.procs, c.conns)
+		for _, f := range most(sites, where) {
+			fmt.Printf("- %.4f %s\n", sites[f], f)
 		}
 	}
 	return nil
+}
+
+// cell is what was counted of a stack in one row.
+type cell struct {
+	*waits
+	procs, conns int
 }
 
 // most returns the n functions with the most waits.
