@@ -86,6 +86,13 @@ func (s *connections) remove(c *serverConn) {
 	s.checkOver()
 }
 
+// left returns how many connections of HTTP/2 there are.
+func (s *connections) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.http2)
+}
+
 // drain ends every connection when its requests have ended, and new ones after newConnTimeout.
 func (s *connections) drain() {
 	s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -209,12 +210,13 @@ type inFlight struct {
 	srv          *http.Server
 	release      chan struct{}
 	request, end *attempt // end: of Serve
+	log          strings.Builder
 }
 
 func serveInFlight(t *testing.T) *inFlight {
 	f := &inFlight{release: make(chan struct{})}
 	l := newPipes()
-	f.srv = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f.srv = &http.Server{ErrorLog: log.New(&f.log, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-f.release:
 			io.WriteString(w, "whole")
@@ -243,12 +245,62 @@ func TestShutdownOfHTTPServer(t *testing.T) {
 		if got := fmt.Sprint(f.request, ", ", f.end, ", ", shutdown); got != "request: running, Serve: running, Shutdown: running" {
 			t.Error(got)
 		}
+		synctest.Wait()
+		if got := f.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "HTTP/2: 1)") || !strings.Contains(got, "h2http.Server.Shutdown") {
+			t.Errorf("logged after %v: %q", untilNothingNew, got)
+		}
 		close(f.release)
 		<-time.After(untilNothingNew)
 		if got := fmt.Sprint(f.request, ", ", f.end, ", ", shutdown); got != "request: answered, Serve: http: Server closed, Shutdown: <nil>" {
 			t.Error(got)
 		}
 	})
+}
+
+// TestShutdownInTimeIsNotLogged: a Shutdown of an http.Server that ends soon, and one of a Server, log nothing.
+func TestShutdownInTimeIsNotLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		shutdown func(*h2http.Server, *http.Server) error
+		after    time.Duration // the handler returns
+	}{
+		"http.Server":   {func(_ *h2http.Server, srv *http.Server) error { return srv.Shutdown(context.Background()) }, 5 * time.Second},
+		"h2http.Server": {func(s *h2http.Server, _ *http.Server) error { return s.Shutdown(context.Background()) }, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var logged strings.Builder
+				srv := &http.Server{ErrorLog: log.New(&logged, "", 0), Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-time.After(c.after) })}
+				s, err := h2http.NewServer(srv, &h2http.Config{Pool: drainedPool(t)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := newPipes()
+				served := begin("Serve", func() string { return fmt.Sprint(s.Serve(l)) })
+				request := begin("request", func() string {
+					rt := &h2http.Transport{DialContext: l.dial, Config: h2http.Config{Pool: drainedPool(t)}}
+					defer rt.CloseIdleConnections()
+					resp, err := rt.RoundTrip(must(http.NewRequest("GET", "http://pipe/", nil)))
+					if err != nil {
+						return err.Error()
+					}
+					resp.Body.Close()
+					return resp.Status
+				})
+				synctest.Wait()
+				if err := c.shutdown(s, srv); err != nil {
+					t.Error(err)
+				}
+				<-time.After(2 * time.Hour)
+				if got := fmt.Sprint(request, ", ", served); got != "request: 200 OK, Serve: http: Server closed" {
+					t.Error(got)
+				}
+				synctest.Wait()
+				if logged.Len() > 0 {
+					t.Errorf("logged: %s", logged.String())
+				}
+			})
+		})
+	}
 }
 
 // TestCloseOfHTTPServer: the Close of an http.Server that Serve serves ends a request after a second.

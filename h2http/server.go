@@ -37,7 +37,7 @@ func ConfigureServer(srv *http.Server, conf *Config) error {
 // NewServer and its methods.
 //
 // srv.Shutdown lets requests that have begun end, and returns when Serve's connections have ended; its context counts for
-// those of HTTP/1.1 only. srv.Close ends Serve's connections of HTTP/2 a second after it has closed l, if they have
+// those of HTTP/1.1 only. After ten seconds srv.ErrorLog has a line about those of HTTP/2. srv.Close ends Serve's connections of HTTP/2 a second after it has closed l, if they have
 // requests until then; it is not noticed after srv.Shutdown. Serve returns when its connections of HTTP/2 have ended.
 func Serve(l net.Listener, srv *http.Server) error {
 	s, base, err := serverOf(l, srv)
@@ -66,11 +66,20 @@ type Server struct {
 	conns  *connections
 	passed sync.Map // from net.Conn to context.Context: what Serve passes to net/http, until that has called its hooks
 
-	shutdown atomic.Bool   // Shutdown, or srv.Shutdown, was called
+	ending   atomic.Uint32 // an ender
 	released chan struct{} // closed: net/http waits for Serve's connections no longer
 	release  func()        // closes it
 	notice   sync.Once     // see stopped
 }
+
+// ender says what has begun the end of a Server.
+type ender = uint32
+
+const (
+	notEnding  ender = iota
+	byItself         // Shutdown or Close
+	byShutdown       // srv.Shutdown
+)
 
 // NewServer configures srv as ConfigureServer does and returns its Server. srv's settings count. srv may also serve
 // listeners itself, and Shutdown and Close end their connections, too.
@@ -107,7 +116,7 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 }
 
 func (s *Server) listen(addr string) (net.Listener, error) {
-	if s.shutdown.Load() {
+	if s.ending.Load() != notEnding {
 		return nil, http.ErrServerClosed
 	}
 	if s.http.Addr != "" {
@@ -171,7 +180,7 @@ func (s *Server) serveTLS(l net.Listener, base context.Context, certFile, keyFil
 // peers, lets the requests that have begun end, and returns when no connection is left. If ctx ends before that, it returns
 // its error, and the connections go on: see Close. It calls the http.Server's Shutdown.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.shutdown.Store(true)
+	s.ending.Store(byItself)
 	defer context.AfterFunc(ctx, s.release)() // net/http waits for Serve whatever ctx says
 	err := s.http.Shutdown(ctx)
 	s.conns.drain()
@@ -191,7 +200,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Close closes the listeners and every connection at once. Contexts of requests end; it does not wait for their handlers. The
 // error is that of closing the listeners. It calls the http.Server's Close.
 func (s *Server) Close() error {
-	s.shutdown.Store(true)
+	s.ending.Store(byItself)
 	s.release()
 	err := s.http.Close()
 	s.conns.close()
@@ -209,13 +218,28 @@ func (s *Server) stopped() {
 	})
 }
 
-// noticeClose is how long a goroutine that has been started may take until it runs.
-const noticeClose = time.Second
+const (
+	// noticeClose is how long a goroutine that has been started may take until it runs.
+	noticeClose = time.Second
+	// noticeWait is after how long it is logged that srv.Shutdown still waits.
+	noticeWait = 10 * time.Second
+)
 
 func (s *Server) closeUnlessShutdown() {
-	if !s.shutdown.Load() {
+	switch s.ending.Load() {
+	case notEnding:
 		s.conns.close()
 		s.release()
+	case byShutdown:
+		time.AfterFunc(noticeWait-noticeClose, s.logWait)
+	}
+}
+
+// logWait logs that srv.Shutdown waits for requests, unless none is left or Shutdown or Close has been called, too: a program that
+// counts on srv.Shutdown's context finds here why that does not end it.
+func (s *Server) logWait() {
+	if n := s.conns.left(); n > 0 && s.ending.Load() == byShutdown {
+		s.engine.logf("h2http: http.Server.Shutdown has waited %v for requests (connections of HTTP/2: %d), and goes on whatever its context says; h2http.Server.Shutdown returns when its context ends", noticeWait, n)
 	}
 }
 
@@ -239,7 +263,7 @@ func (s *Server) install() {
 	srv.TLSNextProto[protoTLS] = func(_ *http.Server, c *tls.Conn, h http.Handler) { s.serveConn(c, h, prefaceComing) }
 	srv.TLSNextProto[protoUnencrypted] = func(_ *http.Server, c *tls.Conn, h http.Handler) { s.serveUnencrypted(c, h) }
 	srv.RegisterOnShutdown(func() {
-		s.shutdown.Store(true)
+		s.ending.CompareAndSwap(notEnding, byShutdown)
 		s.conns.drain()
 	})
 	s.installHooks()
