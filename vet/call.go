@@ -7,7 +7,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -73,7 +75,7 @@ func (f *function) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Valu
 	// Results get the names of their conditions before effects are applied, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {
-		if b.empty() && f.kinds.kindOf(vars[i].Type()) == handle {
+		if b.empty() && f.kinds.Of(vars[i].Type()) == kinds.Handle {
 			b = f.firstSeen(s, vars[i], pos)
 			args[i] = b
 			for _, r := range b.refs {
@@ -82,23 +84,23 @@ func (f *function) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Valu
 				}
 			}
 		}
-		p := con.param(i)
+		p := con.Param(i)
 		if i == 0 && fn != nil && fn.Name() == "Free" {
 			f.frees[c.Pos()] = f.frees[c.Pos()] || !s.nothing(b)
 		}
 		if b.empty() {
 			f.emptiedByLiteral(s, c, i)
-			if to := f.kinds.pointee(vars[i].Type()); (to == handle || to == composite) && !library && p.Effect != effectBorrow && p.Effect != effectNone {
+			if to := f.kinds.Pointee(vars[i].Type()); (to == kinds.Handle || to == kinds.Composite) && !library && p.Effect != contracts.Borrow && p.Effect != contracts.Ignore {
 				f.outlet(s, c, v, vars[i], p, pos)
 			}
 			continue
 		}
-		if library && p.Effect == effectUnknown {
-			p.Effect = effectBorrow
-			if c, ok := vars[i].(*ssa.MakeInterface); ok && len(b.refs) == 1 && b.refs[0].kind == container {
-				p.Effect = effectFill // it is read from or written to
-				if named := namedOf(c.X.Type()); named != nil && named.Obj().Name() == "Chain" {
-					p.Effect = effectDrain
+		if library && p.Effect == contracts.Unknown {
+			p.Effect = contracts.Borrow
+			if c, ok := vars[i].(*ssa.MakeInterface); ok && len(b.refs) == 1 && b.refs[0].kind == kinds.Container {
+				p.Effect = contracts.Fill // it is read from or written to
+				if named := kinds.NamedOf(c.X.Type()); named != nil && named.Obj().Name() == "Chain" {
+					p.Effect = contracts.Drain
 				}
 			}
 		}
@@ -106,7 +108,7 @@ func (f *function) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Valu
 	}
 	if (fn == nil || !library && !f.harmless(fn)) && f.touches(fn) {
 		f.forgetMemory(s)
-	} else if fn != nil && fn.Pkg() != f.kinds.tarn && library {
+	} else if fn != nil && !f.kinds.Has(fn.Pkg()) && library {
 		f.forgetElements(s, nil) // slices.Delete and similar functions
 	}
 	f.endLoans(s, c, pos)
@@ -136,7 +138,7 @@ func (f *function) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	if _, ok := s.Vals[flow.Of(v)]; ok {
 		return binding{}
 	}
-	r := f.refAt(refKey{v: v, from: fromUse}, handle, pos)
+	r := f.refAt(refKey{v: v, from: fromUse}, kinds.Handle, pos)
 	r.site = nil
 	s.lives[r] = life{st: foreign}
 	b := binding{refs: []*ref{r}}
@@ -157,30 +159,30 @@ func (f *function) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 
 // touches reports whether a call may change memory that this function tracks.
 func (f *function) touches(fn *types.Func) bool {
-	return fn == nil || fn.Pkg() != f.kinds.tarn || f.pass.Pkg == f.kinds.tarn && !f.isBaseMethod(fn)
+	return fn == nil || !f.kinds.Has(fn.Pkg()) || f.kinds.Has(f.pass.Pkg) && !f.isBaseMethod(fn)
 }
 
 func (f *function) isBaseMethod(fn *types.Func) bool {
 	r := fn.Signature().Recv()
-	return r != nil && f.kinds.isBase(r.Type())
+	return r != nil && f.kinds.IsBase(r.Type())
 }
 
 // harmless reports whether fn is a method of package tarn that changes nothing but its arguments.
 func (f *function) harmless(fn *types.Func) bool {
-	return f.kinds.primitive(fn) != nil
+	return contracts.Primitive(f.kinds, fn) != nil
 }
 
 // argument applies the call's effect to one argument.
-func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p param, name string, pos token.Pos) {
+func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p contracts.Param, name string, pos token.Pos) {
 	how := "used"
-	if p.Effect == effectFree || p.Effect == effectDrop {
+	if p.Effect == contracts.Free || p.Effect == contracts.Drop {
 		how = "freed"
 	}
-	if p.Effect == effectNone {
+	if p.Effect == contracts.Ignore {
 		return
 	}
-	pointer := f.kinds.kindOf(a.Type()) == untracked && len(b.refs) > 0
-	if !pointer || p.Effect != effectUnknown { // the variable's address may be passed for the callee to write to it
+	pointer := f.kinds.Of(a.Type()) == kinds.Untracked && len(b.refs) > 0
+	if !pointer || p.Effect != contracts.Unknown { // the variable's address may be passed for the callee to write to it
 		f.look(s, binding{refs: b.refs}, pos, how)
 	}
 	if len(b.views) > 0 {
@@ -189,9 +191,9 @@ func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a s
 			return
 		}
 	}
-	if b.part && p.Effect != effectBorrow && p.Effect != effectFill {
+	if b.part && p.Effect != contracts.Borrow && p.Effect != contracts.Fill {
 		f.giveAway(s, b)
-		if f.kinds.kindOf(a.Type()) != handle {
+		if f.kinds.Of(a.Type()) != kinds.Handle {
 			return
 		}
 		// The element itself is still tracked.
@@ -201,41 +203,41 @@ func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a s
 		}
 	}
 	switch p.Effect {
-	case effectBorrow:
+	case contracts.Borrow:
 		f.found(s, binding{refs: b.refs, part: b.part})
-	case effectSend:
+	case contracts.Send:
 		f.give(s, b, pos, name)
 		f.mayReturn(s, b)
-	case effectTake, effectFree:
+	case contracts.Take, contracts.Free:
 		if pointer {
 			f.empty(s, b, p, v, pos)
 			return
 		}
-		if fn := code.Callee(c); fn == nil || f.kinds.primitive(fn) == nil {
-			if p.Effect == effectTake {
+		if fn := code.Callee(c); fn == nil || contracts.Primitive(f.kinds, fn) == nil {
+			if p.Effect == contracts.Take {
 				f.dropViews(s, b.refs) // the callee may keep the memory, as its comment may say
 			}
-		} else if p.When != always && v != nil && ignored(resultOf(v, 0)) && f.inTest(pos) {
+		} else if p.When != contracts.Always && v != nil && ignored(resultOf(v, 0)) && f.inTest(pos) {
 			return // a test that checks the result alone expects that nothing was taken
 		}
-		if p.When != always {
+		if p.When != contracts.Always {
 			f.giveIf(s, b, p, v, pos, name)
 			return
 		}
-		if p.Effect == effectFree {
+		if p.Effect == contracts.Free {
 			f.free(s, b, pos)
 		} else {
 			f.give(s, b, pos, name)
 		}
-	case effectFill:
+	case contracts.Fill:
 		f.put(a, pos)
 		f.fill(s, b, pos)
-		if fn := code.Callee(c); fn != nil && f.kinds.primitive(fn) == nil {
+		if fn := code.Callee(c); fn != nil && contracts.Primitive(f.kinds, fn) == nil {
 			f.perhaps(s, fn, b, v, pos)
 		}
-	case effectEmpty, effectDrop, effectDrain:
+	case contracts.Empty, contracts.Drop, contracts.Drain:
 		f.drained(s, b, p, v, pos)
-	case effectFillLeaf:
+	case contracts.FillLeaf:
 		f.outlet(s, c, v, a, p, pos)
 	default:
 		f.giveAway(s, b)
@@ -244,7 +246,7 @@ func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a s
 }
 
 // viewArgument handles bytes passed to a function: a use, and for some functions a write.
-func (f *function) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p param, a ssa.Value, b binding, pos token.Pos) {
+func (f *function) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p contracts.Param, a ssa.Value, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "used")
 	fn := code.Callee(c)
 	if when, ok := later[stdlib.Name(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
@@ -253,7 +255,7 @@ func (f *function) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int,
 	if name := stdlib.Name(fn); (spawns[name] || mayTry[name]) && isFunc(a.Type()) {
 		f.keep(s, b, byGoroutine(pos))
 	}
-	if p.Effect == effectKeep {
+	if p.Effect == contracts.Keep {
 		f.keepIn(s, b, f.keptBy(c), pos, "kept by "+f.callText(c))
 	}
 	if f.writes(c, i) {

@@ -10,14 +10,16 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // handsOn finds the parameter that fn calls exactly once with its parameter p, or once with each element of it,
 // if it only borrows p otherwise.
-func (c *checker) handsOn(fn *ssa.Function, p *ssa.Parameter) param {
-	var to param
+func (c *checker) handsOn(fn *ssa.Function, p *ssa.Parameter) contracts.Param {
+	var to contracts.Param
 	for _, u := range *p.Referrers() {
-		var now param
+		var now contracts.Param
 		switch u := u.(type) {
 		case *ssa.DebugRef:
 			continue
@@ -28,11 +30,11 @@ func (c *checker) handsOn(fn *ssa.Function, p *ssa.Parameter) param {
 				continue
 			}
 			if once(fn, u.Block()) {
-				now = callOfParam(fn, u, p, effectCall)
+				now = callOfParam(fn, u, p, contracts.PassOn)
 			}
 		}
-		if now.Effect == effectUnknown || to.Effect != effectUnknown {
-			return param{}
+		if now.Effect == contracts.Unknown || to.Effect != contracts.Unknown {
+			return contracts.Param{}
 		}
 		to = now
 	}
@@ -46,7 +48,7 @@ func (c *checker) mayHold(t types.Type) bool {
 		t = s.Elem()
 	}
 	_, generic := types.Unalias(t).(*types.TypeParam)
-	return generic || c.kinds.holds(t)
+	return generic || c.kinds.Holds(t)
 }
 
 // borrows reports whether a call only looks at v.
@@ -56,7 +58,7 @@ func (c *checker) borrows(call *ssa.CallCommon, v ssa.Value) bool {
 	}
 	con := c.contractOf(call)
 	for i, a := range code.Operands(call) {
-		if e := con.param(i).Effect; a == v && e != effectBorrow && e != effectNone {
+		if e := con.Param(i).Effect; a == v && e != contracts.Borrow && e != contracts.Ignore {
 			return false
 		}
 	}
@@ -64,16 +66,16 @@ func (c *checker) borrows(call *ssa.CallCommon, v ssa.Value) bool {
 }
 
 // callOfParam says which argument of a call of one of fn's parameters is v.
-func callOfParam(fn *ssa.Function, u ssa.Instruction, v ssa.Value, e effect) param {
+func callOfParam(fn *ssa.Function, u ssa.Instruction, v ssa.Value, e contracts.Effect) contracts.Param {
 	call, ok := u.(*ssa.Call)
 	if !ok {
-		return param{}
+		return contracts.Param{}
 	}
 	called, ok := call.Call.Value.(*ssa.Parameter)
 	if !ok || call.Call.IsInvoke() {
-		return param{}
+		return contracts.Param{}
 	}
-	return param{Effect: e, At: int8(slices.Index(fn.Params, called)), As: int8(slices.Index(call.Call.Args, v))}
+	return contracts.Param{Effect: e, At: int8(slices.Index(fn.Params, called)), As: int8(slices.Index(call.Call.Args, v))}
 }
 
 // once reports whether every call of fn that returns has run b once.
@@ -108,39 +110,39 @@ func reaches(from, to *ssa.BasicBlock) bool {
 
 // eachTo finds the parameter that fn calls with the element at an address, if it is of a range statement over the
 // whole slice whose body is one block.
-func (c *checker) eachTo(fn *ssa.Function, at *ssa.IndexAddr) param {
+func (c *checker) eachTo(fn *ssa.Function, at *ssa.IndexAddr) contracts.Param {
 	body := at.Block()
 	if body.Comment != "rangeindex.body" || len(body.Preds) != 1 || len(*at.Referrers()) != 1 {
-		return param{}
+		return contracts.Param{}
 	}
 	loop := body.Preds[0]
 	if len(body.Succs) != 1 || body.Succs[0] != loop || len(loop.Preds) != 2 || !onEveryPath(fn, loop) {
-		return param{}
+		return contracts.Param{}
 	}
 	for _, outside := range loop.Preds {
 		if outside != body && reaches(loop, outside) {
-			return param{} // in another loop
+			return contracts.Param{} // in another loop
 		}
 	}
 	index, ok := at.Index.(*ssa.BinOp)
 	load, loads := (*at.Referrers())[0].(*ssa.UnOp)
 	if !ok || !loads || !overAll(loop, index, at.X) {
-		return param{}
+		return contracts.Param{}
 	}
-	var to param
+	var to contracts.Param
 	for _, u := range *load.Referrers() {
 		call, ok := u.(ssa.CallInstruction)
 		if !ok || u.Block() != body {
-			return param{}
+			return contracts.Param{}
 		}
 		if c.borrows(call.Common(), load) {
 			continue
 		}
-		if to.Effect != effectUnknown {
-			return param{}
+		if to.Effect != contracts.Unknown {
+			return contracts.Param{}
 		}
-		if to = callOfParam(fn, u, load, effectCallEach); to.Effect == effectUnknown {
-			return param{}
+		if to = callOfParam(fn, u, load, contracts.PassOnEach); to.Effect == contracts.Unknown {
+			return contracts.Param{}
 		}
 	}
 	return to
@@ -162,23 +164,23 @@ func overAll(loop *ssa.BasicBlock, index *ssa.BinOp, slice ssa.Value) bool {
 
 // called replaces the effects on arguments that a call passes to a function in another argument by what that one
 // does.
-func (c *checker) called(call *ssa.CallCommon, con *contract) *contract {
-	if con == nil || !slices.ContainsFunc(con.Params, param.handsOn) {
+func (c *checker) called(call *ssa.CallCommon, con *contracts.Contract) *contracts.Contract {
+	if con == nil || !slices.ContainsFunc(con.Params, contracts.Param.PassesOn) {
 		return con
 	}
 	args := code.Operands(call)
 	now := *con
 	now.Params = slices.Clone(con.Params)
 	for i, p := range now.Params {
-		if !p.handsOn() {
+		if !p.PassesOn() {
 			continue
 		}
-		now.Params[i] = param{}
+		now.Params[i] = contracts.Param{}
 		if int(p.At) >= len(args) || i >= len(args) {
 			continue
 		}
 		does := c.callback(args[p.At], int(p.As))
-		if p.Effect == effectCallEach {
+		if p.Effect == contracts.PassOnEach {
 			does = c.onEach(args[i], does)
 		}
 		now.Params[i] = does
@@ -186,10 +188,8 @@ func (c *checker) called(call *ssa.CallCommon, con *contract) *contract {
 	return &now
 }
 
-func (p param) handsOn() bool { return p.Effect == effectCall || p.Effect == effectCallEach }
-
 // callback is the effect of a function value on its argument i.
-func (c *checker) callback(v ssa.Value, i int) param {
+func (c *checker) callback(v ssa.Value, i int) contracts.Param {
 	for {
 		t, ok := v.(*ssa.ChangeType)
 		if !ok {
@@ -197,7 +197,7 @@ func (c *checker) callback(v ssa.Value, i int) param {
 		}
 		v = t.X
 	}
-	var con *contract
+	var con *contracts.Contract
 	switch v := v.(type) {
 	case *ssa.MakeClosure:
 		fn := v.Fn.(*ssa.Function)
@@ -210,15 +210,15 @@ func (c *checker) callback(v ssa.Value, i int) param {
 			con = c.named(v)
 		}
 	}
-	p := con.param(i)
-	if p.When != always || p.handsOn() {
-		return param{}
+	p := con.Param(i)
+	if p.When != contracts.Always || p.PassesOn() {
+		return contracts.Param{}
 	}
 	return p
 }
 
 // named is the contract of a declared function that is used as a value, or of a method value or method expression.
-func (c *checker) named(fn *ssa.Function) *contract {
+func (c *checker) named(fn *ssa.Function) *contracts.Contract {
 	if o := fn.Origin(); o != nil {
 		fn = o
 	}
@@ -237,18 +237,18 @@ func promoted(fn *ssa.Function) bool {
 
 // onEach is the effect on a slice of which every element is passed to a function that does what p says. Which of the
 // references in a part of another slice it frees is not tracked.
-func (c *checker) onEach(v ssa.Value, p param) param {
+func (c *checker) onEach(v ssa.Value, p contracts.Param) contracts.Param {
 	of, ok := v.Type().Underlying().(*types.Slice)
-	if !ok || c.kinds.kindOf(of.Elem()) != handle {
-		return param{}
+	if !ok || c.kinds.Of(of.Elem()) != kinds.Handle {
+		return contracts.Param{}
 	}
 	switch p.Effect {
-	case effectBorrow, effectNone:
-		return borrowed
-	case effectFree, effectTake:
-		if s, ok := v.(*ssa.Slice); ok && s.Low == nil && s.High == nil && c.kinds.pointee(s.X.Type()) != untracked {
-			return param{Effect: effectDrop} // all elements of an array
+	case contracts.Borrow, contracts.Ignore:
+		return contracts.Borrows
+	case contracts.Free, contracts.Take:
+		if s, ok := v.(*ssa.Slice); ok && s.Low == nil && s.High == nil && c.kinds.Pointee(s.X.Type()) != kinds.Untracked {
+			return contracts.Param{Effect: contracts.Drop} // all elements of an array
 		}
 	}
-	return param{}
+	return contracts.Param{}
 }

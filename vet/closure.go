@@ -8,7 +8,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
@@ -30,10 +32,10 @@ func (f *function) closure(s *state, mc *ssa.MakeClosure) {
 	spawned := onlySpawned(mc)
 	var views []view
 	for i, b := range mc.Bindings {
-		if spawned && f.kinds.pointee(b.Type()) != untracked {
+		if spawned && f.kinds.Pointee(b.Type()) != kinds.Untracked {
 			continue // see spawn
 		}
-		if spawned && isMethodValue(fn) && f.kinds.kindOf(b.Type()) != untracked {
+		if spawned && isMethodValue(fn) && f.kinds.Of(b.Type()) != kinds.Untracked {
 			continue
 		}
 		refs := f.refsOf(s, b)
@@ -49,7 +51,7 @@ func (f *function) closure(s *state, mc *ssa.MakeClosure) {
 			f.escapePointer(s, b)
 			continue
 		}
-		if f.kinds.pointee(b.Type()) == untracked {
+		if f.kinds.Pointee(b.Type()) == kinds.Untracked {
 			views = append(views, f.captured(s, b, fn.FreeVars[i])...)
 			if f.looksOnly(fn.FreeVars[i]) {
 				continue
@@ -59,7 +61,7 @@ func (f *function) closure(s *state, mc *ssa.MakeClosure) {
 			}
 			continue
 		}
-		if e := con.param(len(fn.Params) + i).Effect; con != nil && (e == effectBorrow || e == effectFill) {
+		if e := con.Param(len(fn.Params) + i).Effect; con != nil && (e == contracts.Borrow || e == contracts.Fill) {
 			views = append(views, f.whole(s, refs)...)
 			continue
 		}
@@ -96,7 +98,7 @@ func (f *function) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
 	}
 	v := mc.Fn.(*ssa.Function).FreeVars[i-len(c.Args)]
 	slice, ok := v.Type().Underlying().(*types.Pointer)
-	if !ok || !f.kinds.elements(slice.Elem()) || !f.released(v) {
+	if !ok || !f.kinds.Elements(slice.Elem()) || !f.released(v) {
 		return
 	}
 	if p, ok := f.placeOf(code.Operands(c)[i]); ok {
@@ -186,7 +188,7 @@ func (f *function) looksOnly(v *ssa.FreeVar) bool {
 	used := false
 	for _, u := range *v.Referrers() {
 		load, ok := u.(*ssa.UnOp)
-		if !ok || f.kinds.pointee(load.Type()) != container {
+		if !ok || f.kinds.Pointee(load.Type()) != kinds.Container {
 			return false
 		}
 		for _, u := range *load.Referrers() {
@@ -196,7 +198,7 @@ func (f *function) looksOnly(v *ssa.FreeVar) bool {
 			}
 			con := f.contractOf(&call.Call)
 			for i, a := range code.Operands(&call.Call) {
-				if e := con.param(i).Effect; a == ssa.Value(load) && e != effectBorrow && e != effectFill && e != effectNone {
+				if e := con.Param(i).Effect; a == ssa.Value(load) && e != contracts.Borrow && e != contracts.Fill && e != contracts.Ignore {
 					return false
 				}
 			}

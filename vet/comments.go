@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
+
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // declarations reads the contracts in doc comments of functions and of interfaces' methods, lets
@@ -51,7 +54,7 @@ func (c *checker) declarations() {
 		}
 	}
 	for _, fn := range order {
-		if con := c.kinds.declared(docs[fn], fn.Signature()); con != nil {
+		if con := contracts.Declared(c.kinds, docs[fn], fn.Signature()); con != nil {
 			c.contracts[fn] = con
 		}
 	}
@@ -90,12 +93,12 @@ func (c *checker) inherit(fns []*types.Func) {
 			}
 			own := c.contracts[fn]
 			if own == nil {
-				own = &contract{Params: make([]param, len(arguments(fn.Signature()))), Results: make([]result, fn.Signature().Results().Len())}
+				own = &contracts.Contract{Params: make([]contracts.Param, len(contracts.Arguments(fn.Signature()))), Results: make([]contracts.Result, fn.Signature().Results().Len())}
 				c.contracts[fn] = own
 			}
 			for i := range own.Params {
 				if from.Declared&(1<<i) != 0 && own.Declared&(1<<i) == 0 {
-					own.set(i, from.Params[i])
+					own.Set(i, from.Params[i])
 				}
 			}
 		}
@@ -120,7 +123,7 @@ func (c *checker) interfaces() []*types.Interface {
 				continue
 			}
 			for m := range it.Methods() {
-				if c.kinds.moves(m.Signature()) {
+				if c.kinds.Moves(m.Signature()) {
 					list = append(list, it)
 					break
 				}
@@ -139,20 +142,20 @@ func (c *checker) missing(fn *types.Func, id *ast.Ident) {
 		return
 	}
 	if r := sig.Recv(); r != nil {
-		if named := namedOf(r.Type()); named != nil && !named.Obj().Exported() {
+		if named := kinds.NamedOf(r.Type()); named != nil && !named.Obj().Exported() {
 			return
 		}
-		if c.kinds.isBase(r.Type()) && c.kinds.primitive(fn) != nil {
+		if c.kinds.IsBase(r.Type()) && contracts.Primitive(c.kinds, fn) != nil {
 			return
 		}
 	}
 	con := c.contracts[fn]
-	for i, v := range arguments(sig) {
+	for i, v := range contracts.Arguments(sig) {
 		if v.Kind() == types.RecvVar {
 			continue
 		}
-		k := c.kinds.kindOf(v.Type())
-		if k != handle && k != container || con != nil && con.Declared&(1<<i) != 0 {
+		k := c.kinds.Of(v.Type())
+		if k != kinds.Handle && k != kinds.Container || con != nil && con.Declared&(1<<i) != 0 {
 			continue
 		}
 		name := v.Name()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // This file handles conditions of branches. Equal conditions have the same key, so that the second test of
@@ -65,7 +66,7 @@ func (f *function) term(v ssa.Value) *conditions.Term {
 		if x := lengthOf(v); x != nil {
 			return f.table.Of(conditions.Length, f.term(x))
 		}
-		if fn := v.Call.StaticCallee(); fn != nil && len(v.Call.Args) == 1 && f.kinds.kindOf(v.Call.Args[0].Type()) == handle {
+		if fn := v.Call.StaticCallee(); fn != nil && len(v.Call.Args) == 1 && f.kinds.Of(v.Call.Args[0].Type()) == kinds.Handle {
 			return f.table.Method(fn.Name(), f.term(v.Call.Args[0]))
 		}
 	case *ssa.ChangeType:
@@ -175,7 +176,7 @@ func (f *function) constantFact(v ssa.Value) (value, ok bool) {
 	case *ssa.MakeInterface, *ssa.Alloc, *ssa.MakeClosure, *ssa.MakeMap, *ssa.MakeChan, *ssa.MakeSlice, *ssa.Function:
 		return false, true
 	case *ssa.Call:
-		if f.contractOf(&v.Call).nonNil() && v.Call.Signature().Results().Len() == 1 {
+		if f.contractOf(&v.Call).NeverNil() && v.Call.Signature().Results().Len() == 1 {
 			return false, true
 		}
 	case *ssa.UnOp:
@@ -186,8 +187,6 @@ func (f *function) constantFact(v ssa.Value) (value, ok bool) {
 	}
 	return false, false
 }
-
-func (c *contract) nonNil() bool { return c != nil && c.NonNil }
 
 // fact is the condition that a bool, an error or a pointer itself is, and whether the bool is true if that holds.
 func (f *function) fact(v ssa.Value) (c *conditions.Condition, positive truth) {
@@ -242,7 +241,7 @@ func (f *function) implied(s *state, v ssa.Value, taken truth) {
 		switch {
 		case c.Op == conditions.Empty && taken == positive:
 			f.nothingIn(s, x, byLength)
-		case x != nil && f.kinds.kindOf(x.Type()) == handle:
+		case x != nil && f.kinds.Of(x.Type()) == kinds.Handle:
 			f.found(s, f.refsOf(s, x))
 		}
 	case *ssa.Call:

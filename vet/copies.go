@@ -13,26 +13,6 @@ import (
 // and pointers, in the variables of range statements, and as receivers. As go vet's copylocks it looks at the syntax
 // alone; a function that assigns to what it copied from, or clears it, moves the content and is not reported.
 
-// containerIn is the name of the first container in a value of type typ; "" if there is none.
-func (t *tracked) containerIn(typ types.Type) string {
-	switch t.kindOf(typ) {
-	case container:
-		return namedOf(typ).Obj().Name()
-	case composite:
-		switch u := typ.Underlying().(type) {
-		case *types.Struct:
-			for v := range u.Fields() {
-				if name := t.containerIn(v.Type()); name != "" {
-					return name
-				}
-			}
-		case *types.Array:
-			return t.containerIn(u.Elem())
-		}
-	}
-	return ""
-}
-
 // copies reports the copies in the package's functions.
 func (c *checker) copies() {
 	if c.inTarn() {
@@ -186,7 +166,7 @@ func (c *checker) containerOf(x ast.Expr) string {
 	if x == nil {
 		return ""
 	}
-	return c.kinds.containerIn(c.typeOf(x))
+	return c.kinds.ContainerIn(c.typeOf(x))
 }
 
 func (c *checker) copy(pos token.Pos, format string, args ...any) {

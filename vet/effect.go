@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -27,11 +29,11 @@ func (f *function) free(s *state, b binding, pos token.Pos) {
 			s.lives[r] = life{st: freed, pos: pos, with: l.with, changes: l.changes, deferer: f.deferring}
 			f.unshare(s, r)
 		case void:
-			if r.kind == handle && l.by == byLength { // it may be a reference, which ends
+			if r.kind == kinds.Handle && l.by == byLength { // it may be a reference, which ends
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		case unknown:
-			if r.kind == handle && l.key == nil && !l.several {
+			if r.kind == kinds.Handle && l.key == nil && !l.several {
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		}
@@ -88,7 +90,7 @@ func (f *function) mayReturn(s *state, b binding) {
 
 // found records that a reference of unknown origin exists: its content was used.
 func (f *function) found(s *state, b binding) {
-	if b.part || len(b.refs) != 1 || b.refs[0].kind != handle {
+	if b.part || len(b.refs) != 1 || b.refs[0].kind != kinds.Handle {
 		return
 	}
 	if l := s.lives[b.refs[0]]; l.st == foreign {
@@ -108,14 +110,14 @@ func (f *function) unshare(s *state, r *ref) {
 }
 
 // giveIf moves references if the call succeeded, which a later condition decides.
-func (f *function) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, to string) {
+func (f *function) giveIf(s *state, b binding, p contracts.Param, v ssa.Value, pos token.Pos, to string) {
 	key, ok := f.outcome(v, p.When, p.At)
 	for _, r := range b.refs {
 		l := s.lives[r]
 		if l.st != held && l.st != foreign && l.st != lent {
 			continue
 		}
-		if !ok && l.key == nil && p.When == ifTrue { // a caller that ignores the result relies on it
+		if !ok && l.key == nil && p.When == contracts.IfTrue { // a caller that ignores the result relies on it
 			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with}
 			continue
 		}
@@ -124,7 +126,7 @@ func (f *function) giveIf(s *state, b binding, p param, v ssa.Value, pos token.P
 			continue
 		}
 		alt := l.st
-		if p.When == ifFalse {
+		if p.When == contracts.IfFalse {
 			s.lives[r] = life{st: l.st, pos: pos, by: to, key: key, alt: given, with: l.with}
 			continue
 		}
@@ -142,9 +144,9 @@ func (f *function) fill(s *state, b binding, pos token.Pos) {
 			l.filled = true
 			s.lives[r] = l
 		case void, freed:
-			if r.kind == container && (r.site == nil || r.param >= 0) {
+			if r.kind == kinds.Container && (r.site == nil || r.param >= 0) {
 				s.lives[r] = life{st: foreign, changes: l.changes}
-			} else if r.kind == container {
+			} else if r.kind == kinds.Container {
 				s.lives[r] = life{st: held, pos: pos, changes: l.changes}
 			}
 		}
@@ -152,13 +154,13 @@ func (f *function) fill(s *state, b binding, pos token.Pos) {
 }
 
 // outlet handles a pointer to a variable passed to a function that may store a reference there.
-func (f *function) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos token.Pos) {
+func (f *function) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p contracts.Param, pos token.Pos) {
 	at, ok := f.placeOf(a)
 	leaf, only := places.Path{}, false
 	if ok {
-		leaf, only = f.kinds.onlyLeaf(at.Type())
+		leaf, only = f.kinds.OnlyLeaf(at.Type())
 	}
-	if p.Effect != effectFillLeaf || !only || !at.Local() || s.escaped[at.Root] {
+	if p.Effect != contracts.FillLeaf || !only || !at.Local() || s.escaped[at.Root] {
 		if ok {
 			f.giveAway(s, s.Mem[at])
 		}
@@ -166,11 +168,11 @@ func (f *function) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, 
 		return
 	}
 	in := at.Join(leaf)
-	r := f.refAt(refKey{v: at.Root, from: fromOutlet, path: in.Path}, handle, pos)
+	r := f.refAt(refKey{v: at.Root, from: fromOutlet, path: in.Path}, kinds.Handle, pos)
 	r.site, r.field = at.Root, f.nameOf(in)
 	l := life{st: held, pos: pos}
-	if out := outcomes(c.Signature()); len(out) > 0 && s.lives[r].st != held {
-		key, ok := f.outcome(v, out[0].when, out[0].at)
+	if out := contracts.Outcomes(c.Signature()); len(out) > 0 && s.lives[r].st != held {
+		key, ok := f.outcome(v, out[0].When, out[0].At)
 		if !ok {
 			f.escapePointer(s, a)
 			return
@@ -188,16 +190,16 @@ func (f *function) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, 
 func (f *function) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos token.Pos) {
 	for _, r := range b.refs {
 		l := s.lives[r]
-		if r.kind != container || l.st != held || l.pos != pos {
+		if r.kind != kinds.Container || l.st != held || l.pos != pos {
 			continue
 		}
-		out := outcomes(fn.Signature())
+		out := contracts.Outcomes(fn.Signature())
 		if len(out) == 0 {
 			continue
 		}
-		key, ok := f.outcome(v, out[0].when, out[0].at)
+		key, ok := f.outcome(v, out[0].When, out[0].At)
 		if !ok {
-			if out[0].when != ifNil {
+			if out[0].When != contracts.IfNil {
 				s.forget(r)
 			}
 			continue
@@ -209,36 +211,36 @@ func (f *function) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos
 }
 
 // empty handles a call that takes the references to which a pointer leads.
-func (f *function) empty(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
-	p.Effect = effectDrop
+func (f *function) empty(s *state, b binding, p contracts.Param, v ssa.Value, pos token.Pos) {
+	p.Effect = contracts.Drop
 	f.drained(s, b, p, v, pos)
 }
 
 // drained removes some bytes from a container, or all.
-func (f *function) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
+func (f *function) drained(s *state, b binding, p contracts.Param, v ssa.Value, pos token.Pos) {
 	f.notMoved(s, b, pos)
 	for _, r := range b.refs {
 		l := s.lives[r]
 		if l.st == unknown || l.st == given {
 			continue
 		}
-		if p.Effect == effectDrop || p.Effect == effectDrain {
+		if p.Effect == contracts.Drop || p.Effect == contracts.Drain {
 			l.changes++
 		}
 		switch {
-		case p.Effect == effectDrain:
+		case p.Effect == contracts.Drain:
 			// The remaining length is not tracked.
 			if l.st == held {
 				l.st = unknown
 			}
-		case p.When == ifNil:
+		case p.When == contracts.IfNil:
 			key, ok := f.outcome(v, p.When, p.At)
 			if !ok || l.key != nil || l.st != held {
 				l = life{st: min(l.st, unknown), changes: l.changes}
 				break
 			}
 			l = life{st: void, pos: l.pos, key: key, alt: held, changes: l.changes}
-		case r.kind == handle:
+		case r.kind == kinds.Handle:
 			l = life{st: freed, pos: pos, changes: l.changes, deferer: f.deferring}
 		default:
 			l = life{st: void, changes: l.changes}

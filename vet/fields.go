@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // field is a field of a struct type that this package declares.
@@ -18,7 +20,7 @@ type field struct {
 // fieldOf is the field that an instruction addresses, if only this package can address it: the type or the
 // field is not exported.
 func (c *checker) fieldOf(x types.Type, index int) (field, bool) {
-	named := namedOf(x)
+	named := kinds.NamedOf(x)
 	if named == nil {
 		return field{}, false
 	}

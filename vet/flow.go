@@ -9,7 +9,9 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -31,7 +33,7 @@ type function struct {
 	tests   []map[*conditions.Condition]bool      // conditions tested in or after a block
 	about   map[ssa.Value][]*conditions.Condition // conditions that depend on a value
 	back    map[[2]int]bool                       // edges to a dominating block
-	entry   *contract                             // the declared contract of the parameters
+	entry   *contracts.Contract                   // the declared contract of the parameters
 	exits   []exit
 	cut     bool // not all paths were followed
 	quiet   bool // nothing is reported
@@ -79,7 +81,7 @@ const (
 func (f *function) number(v ssa.Value) int { return f.numbers.Of(v) }
 
 // refAt is the ref of a site.
-func (f *function) refAt(key refKey, k kind, pos token.Pos) *ref {
+func (f *function) refAt(key refKey, k kinds.Kind, pos token.Pos) *ref {
 	r, ok := f.refs[key]
 	if !ok {
 		r = &ref{id: len(f.refs), kind: k, site: key.v, index: key.index, pos: pos, param: -1}
@@ -98,7 +100,7 @@ func (f *function) olderOf(r *ref) *ref {
 }
 
 // newFunction prepares the search through fn.
-func (c *checker) newFunction(fn *ssa.Function, entry *contract) *function {
+func (c *checker) newFunction(fn *ssa.Function, entry *contracts.Contract) *function {
 	f := &function{
 		checker: c, fn: fn, entry: entry,
 		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{},
@@ -269,8 +271,8 @@ func (f *function) edge(s *state, from, to *ssa.BasicBlock) *state {
 	carried := map[*conditions.Condition]bool{}
 	for phi := range flow.Phis(to) {
 		c := change{phi: phi, b: f.refsOf(s, phi.Edges[at])}
-		if code.IsNil(phi.Edges[at]) && f.kinds.elements(phi.Type()) {
-			r := f.refAt(refKey{v: phi, from: fromNothing}, bag, phi.Pos())
+		if code.IsNil(phi.Edges[at]) && f.kinds.Elements(phi.Type()) {
+			r := f.refAt(refKey{v: phi, from: fromNothing}, kinds.Bag, phi.Pos())
 			s.lives[r] = life{st: void}
 			c.b = binding{refs: []*ref{r}}
 		}
@@ -358,10 +360,10 @@ func (f *function) prune(b *ssa.BasicBlock, s *state) {
 		}
 	}
 	for r, l := range s.lives {
-		if l.st == held && l.key == nil && r.kind != loan {
+		if l.st == held && l.key == nil && r.kind != kinds.Loan {
 			continue
 		}
-		if r.kind == loan && (s.viewed(r) || l.kept.by != noKeeper) {
+		if r.kind == kinds.Loan && (s.viewed(r) || l.kept.by != noKeeper) {
 			continue
 		}
 		if !s.bound(r, flow.Slot{}) && r.param < 0 && (l.st != held || l.key == nil) && !s.viewed(r) {
@@ -388,25 +390,25 @@ func (s *state) viewed(r *ref) bool {
 // enter binds the parameters.
 func (f *function) enter(s *state) {
 	for i, p := range f.fn.Params {
-		k := f.kinds.kindOf(p.Type())
-		ptr := f.kinds.pointee(p.Type())
-		if k == untracked && ptr == untracked {
+		k := f.kinds.Of(p.Type())
+		ptr := f.kinds.Pointee(p.Type())
+		if k == kinds.Untracked && ptr == kinds.Untracked {
 			continue
 		}
 		r := f.refAt(refKey{v: p, from: fromArgument}, max(k, ptr), p.Pos())
 		r.param, r.field = i, p.Name()
 		l := life{st: foreign}
-		switch e := f.entry.param(i); {
-		case e.Effect == effectTake && e.When == always && k != untracked:
+		switch e := f.entry.Param(i); {
+		case e.Effect == contracts.Take && e.When == contracts.Always && k != kinds.Untracked:
 			l.st = held
-		case e.Effect == effectEmpty && e.When == always && k == untracked && !f.inTarn():
+		case e.Effect == contracts.Empty && e.When == contracts.Always && k == kinds.Untracked && !f.inTarn():
 			l.st = held // the memory that it points to
-		case e.Effect == effectBorrow && k != untracked:
+		case e.Effect == contracts.Borrow && k != kinds.Untracked:
 			l.st = lent
 		}
 		s.lives[r] = l
 		b := binding{refs: []*ref{r}}
-		if k != untracked {
+		if k != kinds.Untracked {
 			s.Vals[flow.Of(p)] = b
 		} else {
 			s.Mem[places.Of(p)] = b

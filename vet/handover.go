@@ -10,7 +10,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // throughChannel is the reason in life.by of a reference that was sent.
@@ -23,7 +25,7 @@ func (f *function) send(s *state, v ssa.Value, pos token.Pos) {
 	b := f.reaching(s, v)
 	f.look(s, binding{refs: b.refs}, pos, "sent")
 	f.keep(s, b, custody{by: goroutine, pos: pos, in: "sent"})
-	if k := f.kinds.kindOf(v.Type()); !b.part && (k == handle || k == composite && !f.kinds.tells(v.Type())) {
+	if k := f.kinds.Of(v.Type()); !b.part && (k == kinds.Handle || k == kinds.Composite && !f.kinds.Tells(v.Type())) {
 		f.give(s, b, pos, throughChannel)
 		f.mayReturn(s, b)
 	}
@@ -45,9 +47,9 @@ func (f *function) lookup(s *state, v *ssa.Lookup) {
 	if v.CommaOk {
 		return
 	}
-	if b, ok := s.Mem[f.inMap(v.X, v.Index)]; ok && f.kinds.kindOf(v.Type()) == handle {
+	if b, ok := s.Mem[f.inMap(v.X, v.Index)]; ok && f.kinds.Of(v.Type()) == kinds.Handle {
 		s.Vals[flow.Of(v)] = b
-	} else if b := f.refsOf(s, v.X); len(ofViews(b.views)) == 1 && isBytes(v.Type()) {
+	} else if b := f.refsOf(s, v.X); len(ofViews(b.views)) == 1 && kinds.IsBytes(v.Type()) {
 		s.Vals[flow.Of(v)] = binding{views: []view{{of: b.views[0].of, changes: b.views[0].changes}}}
 	}
 }
@@ -85,7 +87,7 @@ func (f *function) replaced(s *state, m *ssa.MapUpdate, value binding) {
 		f.report(s, leak, old, m.Pos(), "overwritten")
 	}
 	delete(s.mapped, in)
-	if len(value.refs) == 1 && !value.part && value.refs[0].kind == handle && s.lives[value.refs[0]].st == held && s.lives[value.refs[0]].key == nil {
+	if len(value.refs) == 1 && !value.part && value.refs[0].kind == kinds.Handle && s.lives[value.refs[0]].st == held && s.lives[value.refs[0]].key == nil {
 		s.mapped[in] = value.refs[0]
 	}
 }
@@ -98,15 +100,15 @@ const whenTestEnds = "\x00cleanup"
 func (f *function) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs binding) bool {
 	fn := mc.Fn.(*ssa.Function)
 	if isMethodValue(fn) {
-		if f.kinds.kindOf(b.Type()) != handle || fn.Object() == nil || fn.Object().Name() != "Free" {
+		if f.kinds.Of(b.Type()) != kinds.Handle || fn.Object() == nil || fn.Object().Name() != "Free" {
 			return false
 		}
 	} else {
-		if p := f.anon[fn].param(len(fn.Params)); len(mc.Bindings) != 1 || p.Effect != effectDrop || p.When != always || !assignedOnce(b) {
+		if p := f.anon[fn].Param(len(fn.Params)); len(mc.Bindings) != 1 || p.Effect != contracts.Drop || p.When != contracts.Always || !assignedOnce(b) {
 			return false
 		}
 	}
-	if len(refs.refs) != 1 || refs.part || refs.refs[0].kind != handle {
+	if len(refs.refs) != 1 || refs.part || refs.refs[0].kind != kinds.Handle {
 		return false
 	}
 	for _, u := range *mc.Referrers() {
@@ -143,7 +145,7 @@ func (f *function) withError(s *state, ret *ssa.Return, results []binding) {
 	if n < 2 || !code.IsError(sig.Results().At(n-1).Type()) {
 		return
 	}
-	if _, ok := okResult(sig); ok {
+	if _, ok := contracts.OK(sig); ok {
 		return // it says whether there is a reference
 	}
 	null, known := f.valueOf(s, ret.Results[n-1])
@@ -155,11 +157,11 @@ func (f *function) withError(s *state, ret *ssa.Return, results []binding) {
 		how = "perhaps error"
 	}
 	for i, b := range results {
-		if b.part || f.kinds.kindOf(sig.Results().At(i).Type()) == untracked {
+		if b.part || f.kinds.Of(sig.Results().At(i).Type()) == kinds.Untracked {
 			continue
 		}
 		for _, r := range b.refs {
-			if l := s.lives[r]; l.st == held && l.key == nil && (known || l.failure == nil && r.kind == handle) {
+			if l := s.lives[r]; l.st == held && l.key == nil && (known || l.failure == nil && r.kind == kinds.Handle) {
 				f.report(s, leak, r, ret.Pos(), how)
 				s.forget(r)
 			}

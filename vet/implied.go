@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 )
 
 // This file derives contracts of unexported interfaces whose methods have no comments: what all implementations do alike.
@@ -52,46 +53,46 @@ func (c *checker) implementations(fn *types.Func) []*types.Func {
 }
 
 // implied is what all implementations of an interface's method do; nil if they differ, or one is not known.
-func (c *checker) implied(fn *types.Func) *contract {
+func (c *checker) implied(fn *types.Func) *contracts.Contract {
 	list := c.implementations(fn)
 	if len(list) == 0 {
 		return nil
 	}
-	var same *contract
+	var same *contracts.Contract
 	for _, m := range list {
 		con := c.contracts[m]
 		if con == nil || con.NoReturn {
 			return nil
 		}
 		if same == nil {
-			same = &contract{Params: slices.Clone(con.Params), Results: slices.Clone(con.Results)}
+			same = &contracts.Contract{Params: slices.Clone(con.Params), Results: slices.Clone(con.Results)}
 			continue
 		}
 		for i := range same.Params {
-			same.Params[i] = common(same.Params[i], con.param(i))
+			same.Params[i] = common(same.Params[i], con.Param(i))
 		}
 		for i := range same.Results {
-			if con.result(i) != same.Results[i] {
-				same.Results[i] = result{}
+			if con.Result(i) != same.Results[i] {
+				same.Results[i] = contracts.Result{}
 			}
 		}
 	}
 	if len(same.Params) > 0 {
-		same.Params[0] = param{} // the receiver is the interface
+		same.Params[0] = contracts.Param{} // the receiver is the interface
 	}
 	return same
 }
 
 // common is the effect of two implementations. That one frees what it takes makes no difference to the caller.
-func common(a, b param) param {
-	if a.Effect == effectFree {
-		a.Effect = effectTake
+func common(a, b contracts.Param) contracts.Param {
+	if a.Effect == contracts.Free {
+		a.Effect = contracts.Take
 	}
-	if b.Effect == effectFree {
-		b.Effect = effectTake
+	if b.Effect == contracts.Free {
+		b.Effect = contracts.Take
 	}
 	if a != b {
-		return param{}
+		return contracts.Param{}
 	}
 	return a
 }

@@ -7,14 +7,16 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
 // infer derives the function's effects on its arguments and results from all its paths.
-func (f *function) infer() *contract {
+func (f *function) infer() *contracts.Contract {
 	sig := f.fn.Signature
 	nFree := len(f.fn.FreeVars)
-	c := &contract{Params: make([]param, len(f.fn.Params)+nFree), Results: make([]result, sig.Results().Len())}
+	c := &contracts.Contract{Params: make([]contracts.Param, len(f.fn.Params)+nFree), Results: make([]contracts.Result, sig.Results().Len())}
 	if f.cut {
 		return c
 	}
@@ -24,10 +26,10 @@ func (f *function) infer() *contract {
 		return c
 	}
 	for i, p := range f.fn.Params {
-		switch k := f.kinds.kindOf(p.Type()); {
-		case k != untracked:
+		switch k := f.kinds.Of(p.Type()); {
+		case k != kinds.Untracked:
 			c.Params[i] = f.inferParam(f.refs[refKey{v: p, from: fromArgument}])
-		case f.kinds.pointee(p.Type()) != untracked:
+		case f.kinds.Pointee(p.Type()) != kinds.Untracked:
 			c.Params[i] = f.inferPointer(p)
 		case code.IsError(p.Type()):
 			if f.everyExit(func(e exit) bool {
@@ -37,11 +39,11 @@ func (f *function) infer() *contract {
 				c.NilErr |= 1 << i
 			}
 		default:
-			c.Params[i] = param{}
+			c.Params[i] = contracts.Param{}
 		}
 	}
 	for i, v := range f.fn.FreeVars {
-		if f.kinds.pointee(v.Type()) != untracked {
+		if f.kinds.Pointee(v.Type()) != kinds.Untracked {
 			c.Params[len(f.fn.Params)+i] = f.inferPointer(v)
 		}
 	}
@@ -118,7 +120,7 @@ func (e exit) gone(r *ref) (done, kept bool) {
 	for _, b := range e.args {
 		if b.has(r) && !b.part {
 			// Returned. A struct that comes back may be the one that its caller still has, to be used by either name.
-			return r.kind != composite, false
+			return r.kind != kinds.Composite, false
 		}
 	}
 	l, ok := e.s.lives[r]
@@ -140,15 +142,15 @@ func (e exit) gone(r *ref) (done, kept bool) {
 	return false, false
 }
 
-func (f *function) inferParam(r *ref) param {
+func (f *function) inferParam(r *ref) contracts.Param {
 	if r == nil {
-		return param{}
+		return contracts.Param{}
 	}
 	all, none, freedAll := true, true, true
 	for _, e := range f.exits {
 		done, kept := e.gone(r)
 		if !done && !kept {
-			return param{}
+			return contracts.Param{}
 		}
 		all, none = all && done, none && kept
 		if l := e.s.lives[r]; l.st != freed && l.st != void {
@@ -157,54 +159,54 @@ func (f *function) inferParam(r *ref) param {
 	}
 	switch {
 	case none:
-		return borrowed
+		return contracts.Borrows
 	case all && freedAll:
-		return param{Effect: effectFree}
+		return contracts.Param{Effect: contracts.Free}
 	case all && slices.ContainsFunc(f.exits, func(e exit) bool { return e.s.lives[r].sent }):
-		return param{Effect: effectSend}
+		return contracts.Param{Effect: contracts.Send}
 	case all:
-		return taken
+		return contracts.Takes
 	}
-	for _, o := range outcomes(f.fn.Signature) {
+	for _, o := range contracts.Outcomes(f.fn.Signature) {
 		if p, ok := f.dependent(r, o); ok {
 			return p
 		}
 	}
-	return param{}
+	return contracts.Param{}
 }
 
 // dependent finds that a parameter is taken exactly when a result says so.
-func (f *function) dependent(r *ref, o outcome) (param, bool) {
-	effects := map[bool]effect{}
+func (f *function) dependent(r *ref, o contracts.Outcome) (contracts.Param, bool) {
+	effects := map[bool]contracts.Effect{}
 	for _, e := range f.exits {
 		done, kept := e.gone(r)
 		if done && kept {
 			continue
 		}
-		value, ok := f.valueOf(e.s, e.ret.Results[o.at])
+		value, ok := f.valueOf(e.s, e.ret.Results[o.At])
 		if !ok {
-			return param{}, false
+			return contracts.Param{}, false
 		}
-		now := effectBorrow
+		now := contracts.Borrow
 		if done {
-			now = effectTake
+			now = contracts.Take
 		}
 		if before, ok := effects[value]; ok && before != now {
-			return param{}, false
+			return contracts.Param{}, false
 		}
 		effects[value] = now
 	}
 	switch {
-	case effects[true] == effectTake && effects[false] != effectTake:
-		return param{Effect: effectTake, When: o.when, At: o.at}, true
-	case effects[false] == effectTake && effects[true] != effectTake && o.when == ifTrue:
-		return param{Effect: effectTake, When: ifFalse, At: o.at}, true
+	case effects[true] == contracts.Take && effects[false] != contracts.Take:
+		return contracts.Param{Effect: contracts.Take, When: o.When, At: o.At}, true
+	case effects[false] == contracts.Take && effects[true] != contracts.Take && o.When == contracts.IfTrue:
+		return contracts.Param{Effect: contracts.Take, When: contracts.IfFalse, At: o.At}, true
 	}
-	return param{}, false
+	return contracts.Param{}, false
 }
 
 // inferPointer infers the effect on the memory to which a pointer leads.
-func (f *function) inferPointer(v ssa.Value) param {
+func (f *function) inferPointer(v ssa.Value) contracts.Param {
 	var r *ref
 	for _, from := range [2]origin{fromArgument, fromMemory} {
 		if known, ok := f.refs[refKey{v: v, from: from}]; ok {
@@ -212,22 +214,22 @@ func (f *function) inferPointer(v ssa.Value) param {
 		}
 	}
 	if f.fillsLeaf(v) {
-		return param{Effect: effectFillLeaf}
+		return contracts.Param{Effect: contracts.FillLeaf}
 	}
 	if f.strays[v] {
-		return param{}
+		return contracts.Param{}
 	}
 	root := places.Of(v)
 	untouched, freedAll, filled, gave := true, true, false, false
 	for _, e := range f.exits {
 		if e.s.escaped[v] {
-			return param{}
+			return contracts.Param{}
 		}
 		for p, b := range e.s.Mem {
 			if !p.Within(root) {
 				continue
 			}
-			if leaf, only := f.kinds.onlyLeaf(p.Type()); only && leaf != (places.Path{}) {
+			if leaf, only := f.kinds.OnlyLeaf(p.Type()); only && leaf != (places.Path{}) {
 				if _, ok := e.s.Mem[p.Join(leaf)]; ok {
 					continue // the state of the whole is known
 				}
@@ -235,7 +237,7 @@ func (f *function) inferPointer(v ssa.Value) param {
 			for _, q := range b.refs {
 				l := e.s.lives[q]
 				if q.param < 0 && q.site != nil || l.key != nil {
-					return param{} // another value is stored there now
+					return contracts.Param{} // another value is stored there now
 				}
 				filled = filled || l.filled
 				switch l.st {
@@ -248,11 +250,11 @@ func (f *function) inferPointer(v ssa.Value) param {
 					untouched = false
 				case given:
 					if _, captured := v.(*ssa.FreeVar); !captured || l.sent || l.by == "return" {
-						return param{}
+						return contracts.Param{}
 					}
 					untouched, gave = false, true
 				default:
-					return param{}
+					return contracts.Param{}
 				}
 			}
 		}
@@ -261,30 +263,30 @@ func (f *function) inferPointer(v ssa.Value) param {
 			case !ok && !e.s.lost[root]:
 				freedAll = false // this path does not reach it
 			case !ok, !b.has(r):
-				return param{}
+				return contracts.Param{}
 			}
 		}
 		if f.stored(v) {
-			return param{}
+			return contracts.Param{}
 		}
 	}
 	switch {
-	case untouched && !f.leaks(v) && filled && f.kinds.pointee(v.Type()) == container:
-		return param{Effect: effectFill}
+	case untouched && !f.leaks(v) && filled && f.kinds.Pointee(v.Type()) == kinds.Container:
+		return contracts.Param{Effect: contracts.Fill}
 	case untouched && !f.leaks(v):
-		return borrowed
+		return contracts.Borrows
 	case freedAll && r != nil && gave:
-		return param{Effect: effectEmpty}
+		return contracts.Param{Effect: contracts.Empty}
 	case freedAll && r != nil:
-		return param{Effect: effectDrop}
+		return contracts.Param{Effect: contracts.Drop}
 	}
-	return param{}
+	return contracts.Param{}
 }
 
 // fillsLeaf reports whether the function stores its own reference in the only field of v's struct that can
 // hold one, and v is used for nothing else.
 func (f *function) fillsLeaf(v ssa.Value) bool {
-	leaf, only := f.kinds.onlyLeaf(v.Type().Underlying().(*types.Pointer).Elem())
+	leaf, only := f.kinds.OnlyLeaf(v.Type().Underlying().(*types.Pointer).Elem())
 	if !only || f.leaks(v) {
 		return false
 	}
@@ -330,7 +332,7 @@ func (f *function) anyUse(v ssa.Value, of useOf) bool {
 		for _, u := range *v.Referrers() {
 			switch u := u.(type) {
 			case *ssa.Store:
-				if u.Addr == v && !pointer && f.kinds.holds(u.Val.Type()) {
+				if u.Addr == v && !pointer && f.kinds.Holds(u.Val.Type()) {
 					return true
 				}
 				if u.Val == v && pointer {
@@ -345,16 +347,16 @@ func (f *function) anyUse(v ssa.Value, of useOf) bool {
 					return true
 				}
 			case *ssa.Phi, *ssa.MakeInterface, *ssa.Send, *ssa.MapUpdate, *ssa.Return, *ssa.MakeClosure, *ssa.ChangeType:
-				if pointer && f.kinds.pointee(v.Type()) != untracked {
+				if pointer && f.kinds.Pointee(v.Type()) != kinds.Untracked {
 					return true
 				}
 			case ssa.CallInstruction:
-				if !pointer || f.kinds.pointee(v.Type()) == untracked {
+				if !pointer || f.kinds.Pointee(v.Type()) == kinds.Untracked {
 					continue
 				}
 				con := f.contractOf(u.Common())
 				for i, a := range code.Operands(u.Common()) {
-					if a == v && con.param(i).Effect != effectBorrow && con.param(i).Effect != effectFill && con.param(i).Effect != effectNone {
+					if a == v && con.Param(i).Effect != contracts.Borrow && con.Param(i).Effect != contracts.Fill && con.Param(i).Effect != contracts.Ignore {
 						return true
 					}
 				}
@@ -366,9 +368,9 @@ func (f *function) anyUse(v ssa.Value, of useOf) bool {
 }
 
 // inferResult infers whether the caller gets a reference to free, and when.
-func (f *function) inferResult(i int) result {
-	if f.kinds.kindOf(f.fn.Signature.Results().At(i).Type()) == untracked {
-		return result{}
+func (f *function) inferResult(i int) contracts.Result {
+	if f.kinds.Of(f.fn.Signature.Results().At(i).Type()) == kinds.Untracked {
+		return contracts.Result{}
 	}
 	something, nothing, cleaned := 0, 0, 0
 	for _, e := range f.exits {
@@ -380,16 +382,16 @@ func (f *function) inferResult(i int) result {
 		case void:
 			nothing++
 		default:
-			return result{}
+			return contracts.Result{}
 		}
 	}
 	switch {
 	case cleaned > 0 && something+nothing == 0:
-		return result{Source: resultCleaned}
+		return contracts.Result{Source: contracts.Cleaned}
 	case cleaned > 0, something == 0:
-		return result{}
+		return contracts.Result{}
 	}
-	res := result{Source: resultOwned}
+	res := contracts.Result{Source: contracts.Owned}
 	conditional := nothing > 0
 	for _, e := range f.exits {
 		for _, r := range e.args[i].refs {
@@ -399,13 +401,13 @@ func (f *function) inferResult(i int) result {
 	if !conditional {
 		return res
 	}
-	for _, o := range outcomes(f.fn.Signature) {
+	for _, o := range contracts.Outcomes(f.fn.Signature) {
 		if f.everyExit(func(e exit) bool { return f.explains(e, i, o) }) {
-			res.When, res.At = o.when, o.at
+			res.When, res.At = o.When, o.At
 			return res
 		}
 	}
-	return result{Source: resultMaybe}
+	return contracts.Result{Source: contracts.Maybe}
 }
 
 // returned is the status of a result at one exit: held, void, lent if it is freed when the test ends, or
@@ -431,7 +433,7 @@ func (f *function) returned(e exit, i int) status {
 			return unknown
 		}
 		switch {
-		case l.st == held, l.st == foreign && r.param >= 0 && r.kind != composite && f.kinds.kindOf(f.fn.Params[r.param].Type()) != untracked:
+		case l.st == held, l.st == foreign && r.param >= 0 && r.kind != kinds.Composite && f.kinds.Of(f.fn.Params[r.param].Type()) != kinds.Untracked:
 			st = held
 		case l.st == lent && l.by == whenTestEnds && len(b.refs) == 1:
 			return lent
@@ -444,11 +446,11 @@ func (f *function) returned(e exit, i int) status {
 }
 
 // explains reports whether, at an exit, the outcome o says if the result i is a reference.
-func (f *function) explains(e exit, i int, o outcome) bool {
-	v := e.ret.Results[o.at]
+func (f *function) explains(e exit, i int, o contracts.Outcome) bool {
+	v := e.ret.Results[o.At]
 	value, known := f.valueOf(e.s, v)
 	if f.returned(e, i) == void {
-		return known && !value || !known && o.when == ifNil
+		return known && !value || !known && o.When == contracts.IfNil
 	}
 	for _, r := range e.args[i].refs {
 		if l := e.s.lives[r]; l.key != nil {
@@ -456,7 +458,7 @@ func (f *function) explains(e exit, i int, o outcome) bool {
 			return !known && positive && (l.key == c || l.key == e.s.root(c))
 		}
 	}
-	return !known && o.when == ifTrue || known && value || !known && o.when == ifNil
+	return !known && o.When == contracts.IfTrue || known && value || !known && o.When == contracts.IfNil
 }
 
 // zeroLoad reports whether a result is a local variable with its zero value.

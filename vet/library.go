@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -81,7 +82,7 @@ func (f *function) computes(c *ssa.CallCommon) bool {
 	switch {
 	case fn == nil:
 		return false
-	case f.kinds.primitive(fn) != nil:
+	case contracts.Primitive(f.kinds, fn) != nil:
 		return true
 	case fn.Pkg() == nil || c.IsInvoke():
 		return false

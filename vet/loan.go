@@ -11,11 +11,12 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // lend binds the bytes that a call lends.
 func (f *function) lend(s *state, c *ssa.CallCommon, v ssa.Value, at flow.Slot, lender ssa.Value, pos token.Pos) {
-	r := f.refAt(refKey{v: v, from: fromLoan, index: at.Index}, loan, pos)
+	r := f.refAt(refKey{v: v, from: fromLoan, index: at.Index}, kinds.Loan, pos)
 	r.owner, r.lender = or(f.argumentText(c, 0), "the receiver"), f.term(lender)
 	s.lives[r] = life{st: held}
 	s.Vals[at] = binding{views: []view{{of: r}}}
@@ -29,7 +30,7 @@ func (f *function) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
 	}
 	var lender *conditions.Term
 	for r, l := range s.lives {
-		if r.kind != loan || l.st != held {
+		if r.kind != kinds.Loan || l.st != held {
 			continue
 		}
 		if lender == nil {

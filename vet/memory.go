@@ -10,7 +10,9 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -29,7 +31,7 @@ func (f *function) refsOf(s *state, v ssa.Value) binding {
 			return f.refsOf(s, v.X) // what is in the array now
 		}
 	}
-	if f.kinds.pointee(v.Type()) == untracked {
+	if f.kinds.Pointee(v.Type()) == kinds.Untracked {
 		return binding{}
 	}
 	if b := f.element(s, v); len(b.refs) > 0 {
@@ -45,7 +47,7 @@ func (f *function) refsOf(s *state, v ssa.Value) binding {
 // wholeArray reports whether a slice of references begins where the array of a variable does.
 func (f *function) wholeArray(v *ssa.Slice) bool {
 	_, array := v.X.(*ssa.Alloc)
-	return array && v.Low == nil && f.kinds.elements(v.Type())
+	return array && v.Low == nil && f.kinds.Elements(v.Type())
 }
 
 // element is the binding of a pointer to an element of a slice, or to a field of one: a part of what the
@@ -74,12 +76,12 @@ func (s *state) alive(refs []*ref) []*ref {
 func (f *function) content(s *state, p places.Place, typ types.Type) binding {
 	if b, ok := s.Mem[p]; ok {
 		// What is known of its only reference is known of the whole.
-		if leaf, only := f.kinds.onlyLeaf(typ); only && f.foreignWhole(s, p, b) {
+		if leaf, only := f.kinds.OnlyLeaf(typ); only && f.foreignWhole(s, p, b) {
 			if c, ok := s.Mem[p.Join(leaf)]; ok {
 				return c
 			}
 		}
-		if p.Local() && f.kinds.kindOf(typ) == composite {
+		if p.Local() && f.kinds.Of(typ) == kinds.Composite {
 			for q, c := range s.Mem { // stored in parts of it since
 				if q != p && q.Within(p) {
 					b = b.join(c)
@@ -100,17 +102,17 @@ func (f *function) content(s *state, p places.Place, typ types.Type) binding {
 		return b
 	}
 	if up, c, ok := f.around(s, p); ok {
-		if leaf, only := f.kinds.onlyLeaf(up.Type()); only && up.Join(leaf) == p && !f.foreignWhole(s, up, c) {
+		if leaf, only := f.kinds.OnlyLeaf(up.Type()); only && up.Join(leaf) == p && !f.foreignWhole(s, up, c) {
 			return c
 		}
-		if !f.foreignWhole(s, up, c) || f.kinds.kindOf(typ) == untracked {
+		if !f.foreignWhole(s, up, c) || f.kinds.Of(typ) == kinds.Untracked {
 			c.part = true
 			return c
 		}
 	}
-	if k := f.kinds.kindOf(typ); k != untracked {
+	if k := f.kinds.Of(typ); k != kinds.Untracked {
 		if p.Local() && !s.escaped[p.Root] {
-			if k != container {
+			if k != kinds.Container {
 				return binding{}
 			}
 			r := f.refAt(refKey{v: p.Root, from: fromMemory, path: p.Path}, k, f.now)
@@ -143,7 +145,7 @@ func (f *function) content(s *state, p places.Place, typ types.Type) binding {
 // foreignWhole reports whether a composite does not belong to this function: then its parts are tracked one
 // by one.
 func (f *function) foreignWhole(s *state, p places.Place, b binding) bool {
-	if len(b.refs) != 1 || b.refs[0].kind != composite && b.refs[0].kind != container || p.Local() {
+	if len(b.refs) != 1 || b.refs[0].kind != kinds.Composite && b.refs[0].kind != kinds.Container || p.Local() {
 		return false
 	}
 	st := s.lives[b.refs[0]].st
@@ -164,7 +166,7 @@ func (f *function) around(s *state, p places.Place) (places.Place, binding, bool
 func (f *function) load(s *state, v *ssa.UnOp) {
 	delete(s.Vals, flow.Of(v))
 	p, ok := f.placeOf(v.X)
-	if f.kinds.kindOf(v.Type()) != untracked {
+	if f.kinds.Of(v.Type()) != kinds.Untracked {
 		if b, known := s.Mem[p]; ok && known && len(b.refs) > 0 && p.IsElement() {
 			s.Vals[flow.Of(v)] = b
 			return
@@ -180,7 +182,7 @@ func (f *function) load(s *state, v *ssa.UnOp) {
 		if ia, ok := v.X.(*ssa.IndexAddr); ok {
 			if b := f.refsOf(s, ia.X); len(b.views) > 0 {
 				f.look(s, binding{views: b.views}, v.Pos(), "read")
-				if isBytes(v.Type()) {
+				if kinds.IsBytes(v.Type()) {
 					s.Vals[flow.Of(v)] = binding{views: b.views}
 				} else if carries(v.Type()) {
 					s.Vals[flow.Of(v)] = binding{views: inside(b.views)}
@@ -189,10 +191,10 @@ func (f *function) load(s *state, v *ssa.UnOp) {
 		}
 		return
 	}
-	switch k := f.kinds.kindOf(v.Type()); {
-	case k != untracked:
+	switch k := f.kinds.Of(v.Type()); {
+	case k != kinds.Untracked:
 		b := f.content(s, p, v.Type())
-		if k == container {
+		if k == kinds.Container {
 			f.notMoved(s, b, v.Pos())
 			for _, r := range b.refs {
 				if l := s.lives[r]; !b.part && (l.st == held || l.st == foreign || l.st == lent) {
@@ -205,7 +207,7 @@ func (f *function) load(s *state, v *ssa.UnOp) {
 			s.Vals[flow.Of(v)] = b
 		}
 	default:
-		if b, ok := s.Mem[p]; ok && (p.Local() && !s.escaped[p.Root] || !f.kinds.elements(v.Type())) {
+		if b, ok := s.Mem[p]; ok && (p.Local() && !s.escaped[p.Root] || !f.kinds.Elements(v.Type())) {
 			s.Vals[flow.Of(v)] = b
 		} else if !ok {
 			f.loadInside(s, v, p)
@@ -219,7 +221,7 @@ func (f *function) store(s *state, st *ssa.Store) {
 	if len(b.refs) > 0 && intoElement(st.Addr) && f.loopsOver() {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
 		for _, r := range b.refs {
-			if s.lives[r].st == held && r.kind != bag {
+			if s.lives[r].st == held && r.kind != kinds.Bag {
 				s.forget(r)
 			}
 		}
@@ -240,12 +242,12 @@ func (f *function) store(s *state, st *ssa.Store) {
 		f.put(st.Addr, st.Pos())
 	}
 	val := st.Val.Type()
-	if _, field := st.Addr.(*ssa.FieldAddr); field && f.kinds.elements(val) {
+	if _, field := st.Addr.(*ssa.FieldAddr); field && f.kinds.Elements(val) {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
 		f.giveAway(s, binding{refs: b.refs}) // a method of the struct may free them
 	}
-	k := f.kinds.kindOf(val)
-	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
+	k := f.kinds.Of(val)
+	if k == kinds.Untracked && f.kinds.Pointee(val) == kinds.Untracked && len(b.views) == 0 && len(b.refs) == 0 {
 		f.dropViewsIn(s, p)
 		if up, c, ok := f.around(s, p); ok && len(c.views) > 0 {
 			s.Mem[up] = binding{refs: c.refs, part: c.part} // it is unknown which of its parts had them
@@ -253,13 +255,13 @@ func (f *function) store(s *state, st *ssa.Store) {
 		f.unkeep(s, p)
 		return
 	}
-	if to := f.kinds.pointee(val); to == composite || to == handle {
+	if to := f.kinds.Pointee(val); to == kinds.Composite || to == kinds.Handle {
 		f.escapePointer(s, st.Val) // the memory has two names now
 	}
 	f.overwrite(s, p, st, b)
 	s.Remove(func(q places.Place) bool { return q.Within(p) })
-	if up, c, ok := f.around(s, p); ok && k != untracked {
-		if leaf, only := f.kinds.onlyLeaf(up.Type()); only && up.Join(leaf) == p {
+	if up, c, ok := f.around(s, p); ok && k != kinds.Untracked {
+		if leaf, only := f.kinds.OnlyLeaf(up.Type()); only && up.Join(leaf) == p {
 			delete(s.Mem, up)
 		} else if len(c.refs) > 0 {
 			for _, r := range c.refs {
@@ -270,20 +272,20 @@ func (f *function) store(s *state, st *ssa.Store) {
 	delete(s.stored, p)
 	delete(s.lost, p)
 	if !p.Local() || s.escaped[p.Root] {
-		if k == handle && len(b.refs) == 1 && !b.part && s.lives[b.refs[0]].st == held && s.lives[b.refs[0]].key == nil {
+		if k == kinds.Handle && len(b.refs) == 1 && !b.part && s.lives[b.refs[0]].st == held && s.lives[b.refs[0]].key == nil {
 			s.stored[p] = true
 		}
 		f.unkeep(s, p)
 		f.keepIn(s, b, p, st.Pos(), "stored in "+or(f.nameOf(p), "memory that others reach"))
 		f.giveAway(s, binding{refs: b.refs, part: b.part})
-		if k != untracked && len(b.refs) == 0 {
+		if k != kinds.Untracked && len(b.refs) == 0 {
 			return
 		}
 	}
 	if len(b.refs) == 0 && len(b.views) == 0 {
 		return
 	}
-	if k == container {
+	if k == kinds.Container {
 		// The content has moved here; the variable from which it was copied does not own it any more.
 		for _, r := range b.refs {
 			if l := s.lives[r]; l.moved.IsValid() {
@@ -292,7 +294,7 @@ func (f *function) store(s *state, st *ssa.Store) {
 			}
 		}
 	}
-	if k == composite && f.copyParts(s, st.Val, p, b) {
+	if k == kinds.Composite && f.copyParts(s, st.Val, p, b) {
 		return
 	}
 	s.Mem[p] = b
@@ -309,12 +311,12 @@ func (f *function) copyParts(s *state, val ssa.Value, to places.Place, b binding
 	whole, known := s.Mem[from]
 	if ok && known && f.foreignWhole(s, from, whole) && slices.Equal(whole.refs, b.refs) {
 		// Another owner's: the copy has the same reference.
-		leaf, only := f.kinds.onlyLeaf(load.Type())
+		leaf, only := f.kinds.OnlyLeaf(load.Type())
 		if !only {
 			return false
 		}
 		at := from.Join(leaf)
-		if typ := at.Type(); f.kinds.kindOf(typ) == handle {
+		if typ := at.Type(); f.kinds.Of(typ) == kinds.Handle {
 			s.Mem[to.Join(leaf)] = f.content(s, at, typ)
 			return true
 		}
@@ -340,11 +342,11 @@ func (f *function) copyParts(s *state, val ssa.Value, to places.Place, b binding
 
 // own reports whether a value is a reference that this function owns, or a container that it made.
 func (f *function) own(s *state, v ssa.Value, b binding) bool {
-	if call, ok := v.(*ssa.Call); ok && f.kinds.pointee(v.Type()) == container {
-		src := f.contractOf(&call.Call).result(0).Source
-		return src == resultHolder || src == resultHolding
+	if call, ok := v.(*ssa.Call); ok && f.kinds.Pointee(v.Type()) == kinds.Container {
+		src := f.contractOf(&call.Call).Result(0).Source
+		return src == contracts.Holder || src == contracts.Holding
 	}
-	if f.kinds.kindOf(v.Type()) == untracked && !f.kinds.elements(v.Type()) || b.part {
+	if f.kinds.Of(v.Type()) == kinds.Untracked && !f.kinds.Elements(v.Type()) || b.part {
 		return false
 	}
 	for _, r := range b.refs {
@@ -359,7 +361,7 @@ func (f *function) own(s *state, v ssa.Value, b binding) bool {
 func (f *function) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b binding) bool {
 	over := f.refsOf(s, ia.X)
 	if len(over.views) > 0 {
-		if isBytes(ia.X.Type()) {
+		if kinds.IsBytes(ia.X.Type()) {
 			f.write(s, over, st.Pos())
 			return true
 		}
@@ -367,7 +369,7 @@ func (f *function) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b bi
 			f.dropViews(s, ofViews(over.views)) // possibly replaced by a copy
 		}
 	}
-	if len(over.refs) == 1 && over.refs[0].kind == bag && len(b.refs) > 0 && !b.part {
+	if len(over.refs) == 1 && over.refs[0].kind == kinds.Bag && len(b.refs) > 0 && !b.part {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
 		if l := s.lives[over.refs[0]]; l.st == void || l.st == held {
 			for _, r := range b.refs {
@@ -416,8 +418,8 @@ const copiedBy = "\x00copied"
 // overwrite checks the value that a store replaces.
 func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding) {
 	zero := false
-	k := f.kinds.kindOf(st.Val.Type())
-	if k == handle || k == container {
+	k := f.kinds.Of(st.Val.Type())
+	if k == kinds.Handle || k == kinds.Container {
 		zero = isZeroValue(st.Val)
 	}
 	switch p.Root.(type) {
@@ -437,7 +439,7 @@ func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding)
 	}
 	for _, r := range old.refs {
 		l := s.lives[r]
-		if b.has(r) || l.st != foreign || r.kind == composite || r.param >= 0 {
+		if b.has(r) || l.st != foreign || r.kind == kinds.Composite || r.param >= 0 {
 			continue
 		}
 		if p.Local() && !(l.alive && p.InElement()) {
@@ -447,7 +449,7 @@ func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding)
 			// Taken out of the place: the function that took it frees it.
 			l.st = held
 			s.lives[r] = l
-		} else if zero && !p.IsElement() || l.alive && k == handle {
+		} else if zero && !p.IsElement() || l.alive && k == kinds.Handle {
 			f.report(s, leak, r, st.Pos(), "overwritten")
 		}
 	}
@@ -573,7 +575,7 @@ func (f *function) escapePointer(s *state, v ssa.Value) {
 func (f *function) forgetMemory(s *state) {
 	clear(s.stored)
 	for p := range s.Mem {
-		if v, captured := p.Root.(*ssa.FreeVar); captured && p.Whole() && f.kinds.pointee(v.Type()) == handle && assignedBefore(v) {
+		if v, captured := p.Root.(*ssa.FreeVar); captured && p.Whole() && f.kinds.Pointee(v.Type()) == kinds.Handle && assignedBefore(v) {
 			continue
 		}
 		if !p.Local() || s.escaped[p.Root] {

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // checkFree reports the fields that a type's Free does not free: a method of that name must end all
@@ -21,7 +23,7 @@ func (c *checker) checkFree(f *function) {
 		owner = ptr.Elem()
 	}
 	st, ok := owner.Underlying().(*types.Struct)
-	if !ok || c.kinds.kindOf(owner) == handle {
+	if !ok || c.kinds.Of(owner) == kinds.Handle {
 		return
 	}
 	freed := map[int]bool{}
@@ -30,7 +32,7 @@ func (c *checker) checkFree(f *function) {
 	}
 	for i := range st.NumFields() {
 		v := st.Field(i)
-		if freed[i] || c.kinds.kindOf(v.Type()) == untracked && !c.kinds.elements(v.Type()) {
+		if freed[i] || c.kinds.Of(v.Type()) == kinds.Untracked && !c.kinds.Elements(v.Type()) {
 			continue
 		}
 		c.emit(analysis.Diagnostic{

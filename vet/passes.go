@@ -7,53 +7,56 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // passes adds to a contract which parameters are kept, which are written, and which are returned or reachable from a
 // result.
-func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
+func (c *checker) passes(fn *ssa.Function, con *contracts.Contract) *contracts.Contract {
 	if len(fn.Blocks) == 0 {
 		return con
 	}
 	grow := func() {
 		if con == nil {
-			con = new(contract)
+			con = new(contracts.Contract)
 		}
 		for len(con.Params) < len(fn.Params) {
-			con.Params = append(con.Params, param{})
+			con.Params = append(con.Params, contracts.Param{})
 		}
 		for len(con.Results) < fn.Signature.Results().Len() {
-			con.Results = append(con.Results, result{})
+			con.Results = append(con.Results, contracts.Result{})
 		}
 	}
 	follows := con != nil && !con.Recovers && !con.NoReturn
 	for i, p := range fn.Params {
-		if follows && con.param(i).Effect == effectUnknown && c.mayHold(p.Type()) {
-			if to := c.handsOn(fn, p); to.Effect != effectUnknown {
+		if follows && con.Param(i).Effect == contracts.Unknown && c.mayHold(p.Type()) {
+			if to := c.handsOn(fn, p); to.Effect != contracts.Unknown {
 				grow()
 				con.Params[i] = to
 			}
 		}
-		if (isBytes(p.Type()) || isFunc(p.Type())) && stays(fn, p) {
+		if (kinds.IsBytes(p.Type()) || isFunc(p.Type())) && stays(fn, p) {
 			grow()
-			con.Params[i] = param{Effect: effectKeep}
+			con.Params[i] = contracts.Param{Effect: contracts.Keep}
 		}
-		if isBytes(p.Type()) && i < 64 && c.written(fn, p) {
+		if kinds.IsBytes(p.Type()) && i < 64 && c.written(fn, p) {
 			grow()
 			con.Writes |= 1 << i
 		}
 	}
-	for i, v := range arguments(fn.Signature) {
-		if !isBytes(v.Type()) && !isFunc(v.Type()) {
+	for i, v := range contracts.Arguments(fn.Signature) {
+		if !kinds.IsBytes(v.Type()) && !isFunc(v.Type()) {
 			continue
 		}
 		for j := range fn.Signature.Results().Len() {
-			if c.kinds.holds(fn.Signature.Results().At(j).Type()) {
+			if c.kinds.Holds(fn.Signature.Results().At(j).Type()) {
 				continue
 			}
 			if yes, in := returns(fn, fn.Params[i], j); yes {
 				grow()
-				con.Results[j] = result{Source: resultView, Of: int8(i), Inside: in}
+				con.Results[j] = contracts.Result{Source: contracts.View, Of: int8(i), Inside: in}
 			}
 		}
 	}

@@ -12,35 +12,35 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
-	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/poolfile"
 	"github.com/tarn-go/tarn/vet/internal/pools"
 )
 
 // flags are those of Analyzer. The driver of an analyzer has no other way to configure it.
 func flags() flag.FlagSet {
 	fs := flag.NewFlagSet("tarnvet", flag.ExitOnError)
-	fs.String("config", "", "the `file` with the contracts of the project's own pools; the default is "+contracts.FileName+" in the directory of the package, or in one above it")
+	fs.String("config", "", "the `file` with the contracts of the project's own pools; the default is "+poolfile.FileName+" in the directory of the package, or in one above it")
 	return *fs
 }
 
 // loadContracts reads each file once.
 type loadContracts struct {
-	once sync.Map // file: func() (*contracts.Set, error)
+	once sync.Map // file: func() (*poolfile.Set, error)
 }
 
-func (l *loadContracts) get(file string) (*contracts.Set, error) {
-	load, _ := l.once.LoadOrStore(file, sync.OnceValues(func() (*contracts.Set, error) { return contracts.Load(file) }))
-	return load.(func() (*contracts.Set, error))()
+func (l *loadContracts) get(file string) (*poolfile.Set, error) {
+	load, _ := l.once.LoadOrStore(file, sync.OnceValues(func() (*poolfile.Set, error) { return poolfile.Load(file) }))
+	return load.(func() (*poolfile.Set, error))()
 }
 
 // newPools returns the contracts for a package, or nil if the package uses no function that has one.
-func newPools(pass *analysis.Pass) (*contracts.Set, error) {
+func newPools(pass *analysis.Pass) (*poolfile.Set, error) {
 	if len(pass.Files) == 0 || ofGo(pass) {
 		return nil, nil
 	}
 	file := pass.Analyzer.Flags.Lookup("config").Value.String()
 	if file == "" {
-		file = contracts.Find(filepath.Dir(pass.Fset.Position(pass.Files[0].Package).Filename))
+		file = poolfile.Find(filepath.Dir(pass.Fset.Position(pass.Files[0].Package).Filename))
 	}
 	set, err := sets().get(file)
 	if err != nil {
@@ -62,7 +62,7 @@ var sets = sync.OnceValue(func() *loadContracts { return new(loadContracts) })
 
 // usesPools reports whether the package refers to a function that ends a reference, or its views, by a contract or by
 // what is known of its body.
-func usesPools(pass *analysis.Pass, set *contracts.Set) bool {
+func usesPools(pass *analysis.Pass, set *poolfile.Set) bool {
 	seen := map[types.Object]bool{}
 	for _, obj := range pass.TypesInfo.Uses {
 		fn, ok := obj.(*types.Func)
@@ -71,7 +71,7 @@ func usesPools(pass *analysis.Pass, set *contracts.Set) bool {
 		}
 		seen[obj] = true
 		for _, e := range set.Lookup(fn.Origin()) {
-			if e.Effect == contracts.Release || e.Effect == contracts.Invalidate {
+			if e.Effect == poolfile.Release || e.Effect == poolfile.Invalidate {
 				return true
 			}
 		}
@@ -102,7 +102,7 @@ func ofGo(pass *analysis.Pass) bool {
 }
 
 // pools finds uses of memory that was given back to a pool.
-func (c *checker) pools(set *contracts.Set, fns []*ssa.Function) {
+func (c *checker) pools(set *poolfile.Set, fns []*ssa.Function) {
 	check := pools.Checker{
 		Contracts: set,
 		Fact:      func(fn *types.Func, sum *pools.Summary) bool { return c.pass.ImportObjectFact(fn, sum) },

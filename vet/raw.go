@@ -7,6 +7,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // This file handles raw messages: SendMsg of a gRPC stream takes what the Buffer or Chain to which its argument points has, and
@@ -47,21 +49,21 @@ func onlyRaw(msg *ssa.MakeInterface) bool {
 }
 
 // rawContract is the contract of SendMsg or RecvMsg for a pointer to a Chain.
-func (f *function) rawContract(c *ssa.CallCommon) *contract {
+func (f *function) rawContract(c *ssa.CallCommon) *contracts.Contract {
 	ptr, name := rawMessage(c)
-	if ptr == nil || f.kinds.pointee(ptr.Type()) != container {
+	if ptr == nil || f.kinds.Pointee(ptr.Type()) != kinds.Container {
 		return nil
 	}
 	if name == "SendMsg" {
-		return &contract{Params: []param{{}, {Effect: effectDrop}}}
+		return &contracts.Contract{Params: []contracts.Param{{}, {Effect: contracts.Drop}}}
 	}
-	return &contract{Params: []param{{}, {Effect: effectFill}}}
+	return &contracts.Contract{Params: []contracts.Param{{}, {Effect: contracts.Fill}}}
 }
 
 // rawBuffer handles SendMsg or RecvMsg of a pointer to a Buffer.
 func (f *function) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
 	ptr, name := rawMessage(c)
-	if ptr == nil || f.kinds.pointee(ptr.Type()) != handle {
+	if ptr == nil || f.kinds.Pointee(ptr.Type()) != kinds.Handle {
 		return
 	}
 	at, ok := f.placeOf(ptr)
@@ -77,7 +79,7 @@ func (f *function) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token
 	if name == "SendMsg" {
 		from = fromSent
 	}
-	r := f.refAt(refKey{v: at.Root, from: from, path: at.Path}, handle, pos)
+	r := f.refAt(refKey{v: at.Root, from: from, path: at.Path}, kinds.Handle, pos)
 	r.site, r.field = at.Root, f.nameOf(at)
 	if name == "SendMsg" {
 		f.look(s, binding{refs: b.refs}, pos, "used")
@@ -87,7 +89,7 @@ func (f *function) rawBuffer(s *state, c *ssa.CallCommon, v ssa.Value, pos token
 		return
 	}
 	f.giveAway(s, b)
-	key, ok := f.outcome(v, ifNil, 0)
+	key, ok := f.outcome(v, contracts.IfNil, 0)
 	if !ok {
 		f.escapePointer(s, ptr)
 		return

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // mistake is a kind of finding: the diagnostic's category and its name in directives.
@@ -58,7 +59,7 @@ func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how str
 	}
 	switch kind {
 	case leak:
-		if r.kind == bag && f.emptied() {
+		if r.kind == kinds.Bag && f.emptied() {
 			return
 		}
 		f.leak(s, r, l, &d, pos, how)
@@ -80,7 +81,7 @@ func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how str
 			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.where(l.pos, pos), how)
 		default:
 			cure := "use it before, or pass " + or(addRef(name), "a Ref")
-			if r.kind != handle {
+			if r.kind != kinds.Handle {
 				cure = "use it before"
 			} else if exchanges(l.by) {
 				cure = "use what it returned, or take a Ref before"
@@ -127,7 +128,7 @@ func (f *function) verb(how string) string {
 func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.Pos, how string) {
 	name := f.variable(r)
 	origin := r.pos
-	if (r.kind == container || r.kind == bag) && l.pos.IsValid() {
+	if (r.kind == kinds.Container || r.kind == kinds.Bag) && l.pos.IsValid() {
 		origin = l.pos
 	}
 	if origin.IsValid() {
@@ -141,12 +142,12 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 	what := "the reference" + from
 	if name != "" {
 		what = name + from
-		if r.kind == container && l.pos.IsValid() {
+		if r.kind == kinds.Container && l.pos.IsValid() {
 			what = name // it was not taken from there
 		}
 	}
 	cure := "free it there, or give it to a function that takes ownership"
-	if r.kind != composite && name != "" && !strings.ContainsAny(name, " (") {
+	if r.kind != kinds.Composite && name != "" && !strings.ContainsAny(name, " (") {
 		cure = fmt.Sprintf("call %s.Free() there, or defer it, or give %s to a function that takes ownership", name, name)
 	}
 	switch {
@@ -161,9 +162,9 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s; free it first", what, f.pathText(s, pos))
 	case r.param >= 0:
 		d.Message = fmt.Sprintf("leak: %s takes ownership of %s, as its comment says, but does not free it %s (rule 2: on every path)", f.fn.Name(), name, f.wayOut(s, pos))
-	case r.kind == bag:
+	case r.kind == kinds.Bag:
 		d.Message = fmt.Sprintf("leak: the references collected in %s are not freed %s; range over it and free each", or(name, "the slice"), f.wayOut(s, pos))
-	case r.kind == container && l.pos.IsValid():
+	case r.kind == kinds.Container && l.pos.IsValid():
 		d.Message = fmt.Sprintf("leak: %s holds what this call put in, and is not freed %s; free it, or move its content on", or(name, "the container"), f.wayOut(s, pos))
 	case hasSite && at.stmt != nil && len(at.lhs) == 0:
 		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", at.text())
@@ -281,11 +282,11 @@ func addRef(name string) string {
 func (f *function) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
 	returned := how == "returned" || strings.HasSuffix(how, " returned")
 	switch {
-	case r.kind == loan && returned:
+	case r.kind == kinds.Loan && returned:
 		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s, but %s at %s ended that; return a copy of them", r.owner, how, l.by, f.where(l.pos, pos))
-	case r.kind == loan:
+	case r.kind == kinds.Loan:
 		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s here and outlive that: they are valid until its next method is called; keep a copy of them", r.owner, how)
-	case r.kind == container:
+	case r.kind == kinds.Container:
 		d.Message = fmt.Sprintf("escape: views of %s are %s, but it was freed or changed before; return the memory itself, or a copy of the bytes", subject, how)
 	case l.kept.by == forGood:
 		d.Message = fmt.Sprintf("escape: the function that is set up here runs %s and uses bytes of %s, which is freed before; free %s in it, or let it use a copy of the bytes", how, subject, subject)

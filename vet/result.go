@@ -12,18 +12,20 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
 // outcome names the condition on a result of a call.
-func (f *function) outcome(v ssa.Value, w when, at int8) (c *conditions.Condition, ok bool) {
+func (f *function) outcome(v ssa.Value, w contracts.When, at int8) (c *conditions.Condition, ok bool) {
 	last := resultOf(v, at)
 	if last == nil {
 		return nil, false
 	}
-	if w == ifNil {
+	if w == contracts.IfNil {
 		return f.isNil(last), true
 	}
 	return f.table.True(f.term(last)), true
@@ -67,7 +69,7 @@ func resultOf(v ssa.Value, at int8) ssa.Value {
 }
 
 // results binds the results of a call.
-func (f *function) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Func, sig *types.Signature, args []binding, v ssa.Value, pos token.Pos) {
+func (f *function) results(s *state, c *ssa.CallCommon, con *contracts.Contract, fn *types.Func, sig *types.Signature, args []binding, v ssa.Value, pos token.Pos) {
 	n := sig.Results().Len()
 	for i := range n {
 		at := flow.Slot{Value: v, Index: i}
@@ -75,59 +77,59 @@ func (f *function) results(s *state, c *ssa.CallCommon, con *contract, fn *types
 			at.Index = -1
 		}
 		typ := sig.Results().At(i).Type()
-		res := con.result(i)
-		if f.kinds.kindOf(typ) == untracked && res.Source == resultUnknown {
+		res := con.Result(i)
+		if f.kinds.Of(typ) == kinds.Untracked && res.Source == contracts.UnknownResult {
 			delete(s.Vals, at)
 			f.passViews(s, fn, typ, args, at)
 			continue
 		}
 		switch res.Source {
-		case resultMaybe:
-			if f.kinds.kindOf(typ) != untracked {
+		case contracts.Maybe:
+			if f.kinds.Of(typ) != kinds.Untracked {
 				l := life{st: foreign}
 				if f.neverReleased(v, at.Index) {
 					l.st = held // if there is a reference, it is lost
 				}
 				f.create(s, v, at.Index, typ, pos, l)
 			}
-		case resultOwned:
+		case contracts.Owned:
 			l := life{st: held}
 			if f.none(s, fn, args, c) {
 				l.st = void
 			}
-			if res.When == ifOwnNil && l.st == held {
+			if res.When == contracts.IfOwnNil && l.st == held {
 				l.key, l.alt = f.ownError(v, at.Index, res.At), void
 				s.unlearn(l.key)
-			} else if res.When != always {
+			} else if res.When != contracts.Always {
 				if key, ok := f.outcome(v, res.When, res.At); ok && l.st == held {
 					l.key, l.alt = key, void
 					s.unlearn(key)
-				} else if res.When == ifNil && n > 1 {
+				} else if res.When == contracts.IfNil && n > 1 {
 					// The error is ignored, so it is taken to be nil.
 					l.key = nil
 				}
 			}
-			if k := f.kinds.kindOf(typ); k == untracked {
+			if k := f.kinds.Of(typ); k == kinds.Untracked {
 				delete(s.Vals, at)
 				continue
 			}
-			if out := outcomes(sig); len(out) > 0 && out[0].when == ifNil && l.st == held {
-				if key, ok := f.outcome(v, ifNil, out[0].at); ok && key != l.key {
+			if out := contracts.Outcomes(sig); len(out) > 0 && out[0].When == contracts.IfNil && l.st == held {
+				if key, ok := f.outcome(v, contracts.IfNil, out[0].At); ok && key != l.key {
 					l.failure = key
 					s.unlearn(key)
 				}
 			}
 			r := f.create(s, v, at.Index, typ, pos, l)
-			if res.When == ifOwnNil {
+			if res.When == contracts.IfOwnNil {
 				r.err = int(res.At) + 1
 			}
 			f.moveViews(s, c, fn, args, r)
 			if res.Shared && len(args) > int(res.Of) {
 				f.share(s, r, args[res.Of])
 			}
-		case resultSame:
+		case contracts.Same:
 			f.same(s, c, fn, res, args, at, typ, pos, v)
-		case resultView:
+		case contracts.View:
 			delete(s.Vals, at)
 			var b binding
 			for _, r := range args[res.Of].refs {
@@ -142,18 +144,18 @@ func (f *function) results(s *state, c *ssa.CallCommon, con *contract, fn *types
 			if !b.empty() {
 				s.Vals[at] = b
 			}
-		case resultLoan:
+		case contracts.Lent:
 			f.lend(s, c, v, at, code.Operands(c)[res.Of], pos)
-		case resultCleaned:
+		case contracts.Cleaned:
 			f.create(s, v, at.Index, typ, pos, life{st: lent, pos: pos, by: whenTestEnds})
-		case resultHolder, resultHolding:
+		case contracts.Holder, contracts.Holding:
 			delete(s.Vals, at)
-			r := f.refAt(refKey{v: v, from: fromHolder}, container, pos)
+			r := f.refAt(refKey{v: v, from: fromHolder}, kinds.Container, pos)
 			if l := s.lives[r]; l.st == held {
 				f.report(s, leak, r, pos, "loop")
 			}
 			s.lives[r] = life{st: void}
-			if res.Source == resultHolding {
+			if res.Source == contracts.Holding {
 				s.lives[r] = life{st: held}
 			}
 			s.Mem[places.Of(v)] = binding{refs: []*ref{r}}
@@ -176,7 +178,7 @@ func (f *function) neverReleased(v ssa.Value, index int) bool {
 
 // none reports whether a primitive returns the zero Buffer: Get(0), or a method of the zero Buffer.
 func (f *function) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon) bool {
-	if fn == nil || f.kinds.primitive(fn) == nil {
+	if fn == nil || contracts.Primitive(f.kinds, fn) == nil {
 		return false
 	}
 	vars := code.Operands(c)
@@ -187,7 +189,7 @@ func (f *function) none(s *state, fn *types.Func, args []binding, c *ssa.CallCom
 		value, ok := s.learned(f.table.Equal(f.term(vars[1]), f.table.Int(0)))
 		return ok && value
 	}
-	if len(vars) == 0 || f.kinds.kindOf(vars[0].Type()) != handle {
+	if len(vars) == 0 || f.kinds.Of(vars[0].Type()) != kinds.Handle {
 		return false
 	}
 	if k, ok := vars[0].(*ssa.Const); ok && k.Value == nil {
@@ -203,7 +205,7 @@ func (f *function) passViews(s *state, fn *types.Func, typ types.Type, args []bi
 		return
 	}
 	switch {
-	case stdlib.Part(fn) && isBytes(typ):
+	case stdlib.Part(fn) && kinds.IsBytes(typ):
 		s.Vals[at] = binding{views: args[0].views}
 	case stdlib.Holds(fn):
 		s.Vals[at] = binding{views: inside(args[0].views)}
@@ -213,11 +215,11 @@ func (f *function) passViews(s *state, fn *types.Func, typ types.Type, args []bi
 // moveViews transfers views of a handle that was taken to the one that is returned for it: the same memory.
 // Where two are returned, or possibly other memory, the views are not tracked any further.
 func (f *function) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []binding, r *ref) {
-	if r.kind != handle {
+	if r.kind != kinds.Handle {
 		return
 	}
 	for i, a := range code.Operands(c) {
-		if f.kinds.kindOf(a.Type()) != handle || len(args[i].refs) != 1 || s.lives[args[i].refs[0]].st != given {
+		if f.kinds.Of(a.Type()) != kinds.Handle || len(args[i].refs) != 1 || s.lives[args[i].refs[0]].st != given {
 			continue
 		}
 		old := args[i].refs[0]
@@ -260,7 +262,7 @@ func (b binding) reviewed(from, to *ref) (binding, bool) {
 func (f *function) share(s *state, r *ref, with binding) {
 	for _, o := range with.refs {
 		l := s.lives[o]
-		if l.st == unknown || o.kind != handle {
+		if l.st == unknown || o.kind != kinds.Handle {
 			continue
 		}
 		if !slices.Contains(l.with, r.id) { // else r is of an earlier iteration of a loop, and the states must not differ
@@ -275,7 +277,7 @@ func (f *function) share(s *state, r *ref, with binding) {
 
 // same binds the result of Join and similar methods: the same reference under a new name if the call
 // succeeded.
-func (f *function) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, args []binding, at flow.Slot, typ types.Type, pos token.Pos, v ssa.Value) {
+func (f *function) same(s *state, c *ssa.CallCommon, fn *types.Func, res contracts.Result, args []binding, at flow.Slot, typ types.Type, pos token.Pos, v ssa.Value) {
 	delete(s.Vals, at)
 	b := args[res.Of]
 	key, ok := f.outcome(v, res.When, res.At)

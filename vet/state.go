@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/conditions"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -18,7 +19,7 @@ import (
 // content that a variable was first seen to hold. A site in a loop has two: the latest and the one before.
 type ref struct {
 	id    int
-	kind  kind
+	kind  kinds.Kind
 	site  ssa.Value // nil for the content of a place
 	index int       // which result of site
 	pos   token.Pos // where it was taken

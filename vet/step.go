@@ -10,7 +10,9 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -58,23 +60,23 @@ func (f *function) step(s *state, instr ssa.Instruction) bool {
 			b.views = inside(f.reach(s, instr.X))
 		}
 		switch {
-		case len(b.views) > 0 && !isBytes(instr.Type()) && instr.High != nil && isZero(instr.High):
+		case len(b.views) > 0 && !kinds.IsBytes(instr.Type()) && instr.High != nil && isZero(instr.High):
 			// vecs[:0] holds none of them.
-		case len(b.views) > 0 && !f.kinds.elements(instr.Type()):
+		case len(b.views) > 0 && !f.kinds.Elements(instr.Type()):
 			s.Vals[flow.Of(instr)] = binding{views: b.views}
-		case !b.empty() && f.kinds.elements(instr.Type()):
+		case !b.empty() && f.kinds.Elements(instr.Type()):
 			b.refs = s.alive(b.refs)
 			s.Vals[flow.Of(instr)] = b // references, and perhaps their bytes beside them
 		case len(b.refs) > 0:
 			f.escapePointer(s, instr.X)
 		}
 	case *ssa.FieldAddr:
-		if f.kinds.pointee(instr.X.Type()) == handle && !basic(instr.Type()) { // package tarn accesses its own fields
+		if f.kinds.Pointee(instr.X.Type()) == kinds.Handle && !basic(instr.Type()) { // package tarn accesses its own fields
 			f.giveAway(s, f.refsOf(s, instr.X))
 		}
 	case *ssa.Field:
 		delete(s.Vals, flow.Of(instr))
-		if f.kinds.kindOf(instr.X.Type()) == handle {
+		if f.kinds.Of(instr.X.Type()) == kinds.Handle {
 			if !basic(instr.Type()) {
 				f.giveAway(s, f.refsOf(s, instr.X))
 			}
@@ -83,8 +85,8 @@ func (f *function) step(s *state, instr ssa.Instruction) bool {
 		b := f.refsOf(s, instr.X)
 		if len(b.views) > 0 && carries(instr.Type()) {
 			s.Vals[flow.Of(instr)] = binding{views: inside(b.views)}
-		} else if !b.empty() && f.kinds.holds(instr.Type()) {
-			if _, only := f.kinds.onlyLeaf(instr.X.Type()); !only {
+		} else if !b.empty() && f.kinds.Holds(instr.Type()) {
+			if _, only := f.kinds.OnlyLeaf(instr.X.Type()); !only {
 				b.part = len(b.refs) > 0
 			}
 			s.Vals[flow.Of(instr)] = b
@@ -93,17 +95,17 @@ func (f *function) step(s *state, instr ssa.Instruction) bool {
 		delete(s.Vals, flow.Of(instr))
 		b := f.refsOf(s, instr.X)
 		switch call := printing(instr); {
-		case f.kinds.pointee(instr.X.Type()) == handle && onlyRaw(instr): // see rawBuffer
+		case f.kinds.Pointee(instr.X.Type()) == kinds.Handle && onlyRaw(instr): // see rawBuffer
 		case call != nil:
 			f.look(s, binding{views: b.views}, call.Pos(), "read")
 		case b.empty():
 			if views := f.reach(s, instr.X); len(views) > 0 {
 				s.Vals[flow.Of(instr)] = binding{views: inside(views)}
 			}
-			if to := f.kinds.pointee(instr.X.Type()); to == composite || to == handle {
+			if to := f.kinds.Pointee(instr.X.Type()); to == kinds.Composite || to == kinds.Handle {
 				f.escapePointer(s, instr.X)
 			}
-		case f.kinds.kindOf(instr.X.Type()) == handle:
+		case f.kinds.Of(instr.X.Type()) == kinds.Handle:
 			f.giveAway(s, b)
 		default:
 			f.look(s, b, instr.Pos(), "used")
@@ -122,9 +124,9 @@ func (f *function) step(s *state, instr ssa.Instruction) bool {
 		}
 	case *ssa.MakeSlice:
 		delete(s.Vals, flow.Of(instr))
-		if f.kinds.elements(instr.Type()) {
+		if f.kinds.Elements(instr.Type()) {
 			r := f.create(s, instr, -1, instr.Type(), instr.Pos(), life{st: void})
-			r.kind = bag
+			r.kind = kinds.Bag
 		}
 	case *ssa.MakeClosure:
 		f.closure(s, instr)
@@ -215,7 +217,7 @@ func (f *function) alloc(s *state, a *ssa.Alloc) {
 
 // create binds a new reference to a result of a call.
 func (f *function) create(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, l life) *ref {
-	r := f.refAt(refKey{v: v, index: index}, f.kinds.kindOf(typ), pos)
+	r := f.refAt(refKey{v: v, index: index}, f.kinds.Of(typ), pos)
 	at := flow.Slot{Value: v, Index: index}
 	if old, ok := s.lives[r]; ok {
 		delete(s.Vals, at)
@@ -281,15 +283,15 @@ func (f *function) spawn(s *state, call *ssa.CallCommon, to custody) {
 			continue
 		}
 		f.look(s, binding{refs: b.refs}, pos, "used")
-		if c.param(i).Effect == effectBorrow && len(b.refs) > 0 {
+		if c.Param(i).Effect == contracts.Borrow && len(b.refs) > 0 {
 			f.keep(s, binding{views: f.whole(s, b)}, to)
 			continue // must still be freed here
 		}
-		if p := c.param(i); (p.Effect == effectTake || p.Effect == effectFree) && p.When == always {
+		if p := c.Param(i); (p.Effect == contracts.Take || p.Effect == contracts.Free) && p.When == contracts.Always {
 			f.give(s, b, pos, calleeName(call))
 			continue
 		}
-		if p := c.param(i); (p.Effect == effectDrop || p.Effect == effectEmpty) && p.When == always && f.kinds.pointee(a.Type()) == handle {
+		if p := c.Param(i); (p.Effect == contracts.Drop || p.Effect == contracts.Empty) && p.When == contracts.Always && f.kinds.Pointee(a.Type()) == kinds.Handle {
 			f.give(s, b, pos, by) // the literal frees the variable, or gives it away
 			continue
 		}
@@ -322,14 +324,14 @@ func (f *function) arrive(s *state, v ssa.Value, index int, typ types.Type, pos 
 	if key != nil {
 		l.key, l.alt = key, void
 	}
-	switch f.kinds.kindOf(typ) {
-	case handle, container:
+	switch f.kinds.Of(typ) {
+	case kinds.Handle, kinds.Container:
 		f.create(s, v, index, typ, pos, l)
-	case composite:
-		at, fails := errorField(typ)
-		_, only := f.kinds.onlyLeaf(typ)
+	case kinds.Composite:
+		at, fails := kinds.ErrorField(typ)
+		_, only := f.kinds.OnlyLeaf(typ)
 		certain := only && fails && typ.Underlying().(*types.Struct).NumFields() == 2
-		if f.kinds.tells(typ) || !certain && !f.neverReleased(v, index) {
+		if f.kinds.Tells(typ) || !certain && !f.neverReleased(v, index) {
 			return
 		}
 		if fails {
@@ -363,7 +365,7 @@ func (f *function) choose(s *state, sel *ssa.Select) {
 		if c.Dir != types.SendOnly {
 			received++
 			typ := c.Chan.Type().Underlying().(*types.Chan).Elem()
-			if chosen != nil && f.kinds.kindOf(typ) != container {
+			if chosen != nil && f.kinds.Of(typ) != kinds.Container {
 				key := f.isCase(chosen, i)
 				delete(s.Facts, key)
 				f.arrive(s, sel, received, typ, c.Pos, key)
@@ -377,7 +379,7 @@ func (f *function) choose(s *state, sel *ssa.Select) {
 		f.look(s, b, c.Pos, "sent")
 		for _, r := range b.refs {
 			l := s.lives[r]
-			if b.part || l.st != held && l.st != foreign || l.key != nil || r.kind != handle || chosen == nil && len(sel.States) == 1 && sel.Blocking {
+			if b.part || l.st != held && l.st != foreign || l.key != nil || r.kind != kinds.Handle || chosen == nil && len(sel.States) == 1 && sel.Blocking {
 				s.forget(r)
 				continue
 			}
@@ -421,7 +423,7 @@ func (f *function) runDefers(s *state) bool {
 		for i, a := range code.Operands(&d.Call.Call) {
 			switch a.(type) {
 			case *ssa.Alloc, *ssa.FieldAddr, *ssa.FreeVar, *ssa.Parameter:
-				if f.kinds.pointee(a.Type()) != untracked { // the content of its target counts now
+				if f.kinds.Pointee(a.Type()) != kinds.Untracked { // the content of its target counts now
 					args[i] = f.refsOf(s, a)
 				}
 			}
@@ -457,7 +459,7 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 		f.escapePointer(s, v)
 	}
 	for r, l := range s.lives {
-		if l.st != held || r.kind == loan || l.kept.by == forGood && l.kept.in == forEachRequest {
+		if l.st != held || r.kind == kinds.Loan || l.kept.by == forGood && l.kept.in == forEachRequest {
 			continue
 		}
 		if l.key != nil && (l.alt != void || f.consulted(r)) {
@@ -501,8 +503,8 @@ func (f *function) consulted(r *ref) bool {
 		}
 		return false
 	}
-	for _, o := range outcomes(call.Call.Signature()) {
-		if looked(resultOf(call, o.at)) {
+	for _, o := range contracts.Outcomes(call.Call.Signature()) {
+		if looked(resultOf(call, o.At)) {
 			return true
 		}
 	}

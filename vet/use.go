@@ -8,7 +8,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // look handles a use of references and views: those that have ended are reported.
@@ -17,7 +19,7 @@ func (f *function) look(s *state, b binding, pos token.Pos, how string) {
 		l := s.lives[r]
 		switch {
 		case l.by == copiedBy:
-			if r.kind == container {
+			if r.kind == kinds.Container {
 				f.report(s, copied, r, pos, "")
 				s.forget(r)
 			}
@@ -36,13 +38,13 @@ func (f *function) look(s *state, b binding, pos token.Pos, how string) {
 			continue
 		}
 		switch {
-		case v.of.kind == loan && l.st == freed:
+		case v.of.kind == kinds.Loan && l.st == freed:
 			f.report(s, use, v.of, pos, "loan")
 			s.forget(v.of)
-		case v.of.kind == handle && (l.st == freed || l.st == given && l.by != "return"):
+		case v.of.kind == kinds.Handle && (l.st == freed || l.st == given && l.by != "return"):
 			f.report(s, use, v.of, pos, "bytes")
 			s.forget(v.of)
-		case v.of.kind == container && l.changes != v.changes && l.st != unknown:
+		case v.of.kind == kinds.Container && l.changes != v.changes && l.st != unknown:
 			f.report(s, use, v.of, pos, "views")
 			s.forget(v.of)
 		}
@@ -54,7 +56,7 @@ func (f *function) write(s *state, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "written")
 	for _, v := range b.views {
 		l := s.lives[v.of]
-		if v.inside || v.of.kind != handle || len(l.with) == 0 || l.st != held && l.st != foreign && l.st != lent {
+		if v.inside || v.of.kind != kinds.Handle || len(l.with) == 0 || l.st != held && l.st != foreign && l.st != lent {
 			continue
 		}
 		f.report(s, sharedWrite, v.of, pos, "")
@@ -71,11 +73,11 @@ func (f *function) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value
 	switch name {
 	case "append":
 		dst := arg(0)
-		if f.kinds.elements(v.Type()) {
+		if f.kinds.Elements(v.Type()) {
 			f.collect(s, c, v, dst, arg(1), pos)
 			return
 		}
-		if !isBytes(v.Type()) {
+		if !kinds.IsBytes(v.Type()) {
 			f.appendViews(s, c, at, dst)
 			return
 		}
@@ -145,7 +147,7 @@ func (f *function) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bi
 	full := false
 	for _, r := range append(slices.Clip(src.refs), dst.refs...) {
 		l := s.lives[r]
-		if r.kind == bag && l.pos.IsValid() {
+		if r.kind == kinds.Bag && l.pos.IsValid() {
 			first = l.pos
 		}
 		if l.st == held {
@@ -170,7 +172,7 @@ func (f *function) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bi
 		l.st = held
 	}
 	r := f.create(s, v, -1, v.Type(), pos, l)
-	r.kind = bag
+	r.kind = kinds.Bag
 }
 
 // collected records the field in which a slice is stored after an append.
@@ -197,7 +199,7 @@ func (f *function) findTakesOut() bool {
 		for _, instr := range b.Instrs {
 			switch instr := instr.(type) {
 			case *ssa.IndexAddr:
-				if f.kinds.elements(instr.X.Type()) && f.released(instr) {
+				if f.kinds.Elements(instr.X.Type()) && f.released(instr) {
 					return true
 				}
 			case *ssa.Next:
@@ -233,7 +235,7 @@ func (f *function) findLoopsOver() bool {
 			default:
 				continue
 			}
-			if _, ok := index.(*ssa.Const); (!ok || again) && f.kinds.holds(elem) && f.released(instr.(ssa.Value)) {
+			if _, ok := index.(*ssa.Const); (!ok || again) && f.kinds.Holds(elem) && f.released(instr.(ssa.Value)) {
 				return true
 			}
 		}
@@ -263,7 +265,7 @@ func (f *function) releasedAt(v ssa.Value, depth int) bool {
 		switch u := u.(type) {
 		case *ssa.UnOp, *ssa.FieldAddr, *ssa.Field, *ssa.IndexAddr, *ssa.Slice, *ssa.Phi, *ssa.Index:
 			w := u.(ssa.Value)
-			if (f.kinds.holds(w.Type()) || f.kinds.elements(w.Type())) && depth < 8 && f.releasedAt(w, depth+1) {
+			if (f.kinds.Holds(w.Type()) || f.kinds.Elements(w.Type())) && depth < 8 && f.releasedAt(w, depth+1) {
 				return true
 			}
 		case ssa.CallInstruction:
@@ -272,7 +274,7 @@ func (f *function) releasedAt(v ssa.Value, depth int) bool {
 			}
 			con := f.contractOf(u.Common())
 			for i, a := range code.Operands(u.Common()) {
-				if e := con.param(i).Effect; a == v && e != effectBorrow && e != effectNone && e != effectFill {
+				if e := con.Param(i).Effect; a == v && e != contracts.Borrow && e != contracts.Ignore && e != contracts.Fill {
 					return true
 				}
 			}

@@ -23,6 +23,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/pools"
 )
 
@@ -33,7 +35,7 @@ var Analyzer = &analysis.Analyzer{
 	Name:      "tarnvet",
 	Doc:       "find ownership mistakes with Tarn's buffers and with other pooled memory: leaks, uses after free, double frees, escaping bytes, copies, shared writes",
 	URL:       "https://github.com/tarn-go/tarn/blob/main/docs/vet.md",
-	FactTypes: []analysis.Fact{new(contract), new(pools.Summary)},
+	FactTypes: []analysis.Fact{new(contracts.Contract), new(pools.Summary)},
 	// For users that need to know which code was left out, and why.
 	ResultType: reflect.TypeFor[*Summary](),
 	Flags:      flags(),
@@ -55,11 +57,11 @@ type Summary struct {
 // checker checks one package.
 type checker struct {
 	pass      *analysis.Pass
-	kinds     *tracked
+	kinds     *kinds.Types
 	sites     map[token.Pos]site
-	contracts map[*types.Func]*contract
-	imported  map[*types.Func]*contract
-	anon      map[*ssa.Function]*contract
+	contracts map[*types.Func]*contracts.Contract
+	imported  map[*types.Func]*contracts.Contract
+	anon      map[*ssa.Function]*contracts.Contract
 	panics    map[*ssa.Function]bool // literals that panic on purpose
 	implement map[*types.Func][]*types.Func
 	filled    map[field]token.Pos // fields in which references are stored, and the first position
@@ -69,25 +71,25 @@ type checker struct {
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	kinds := newTracked(pass.Pkg)
+	holds := kinds.New(pass.Pkg)
 	others, err := newPools(pass)
 	if err != nil {
 		return nil, err
 	}
-	if kinds == nil && others == nil || len(pass.Files) == 0 {
+	if holds == nil && others == nil || len(pass.Files) == 0 {
 		return new(Summary), nil
 	}
 	c := &checker{
-		pass: pass, kinds: kinds, sites: index(pass.Files),
-		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{}, panics: map[*ssa.Function]bool{},
+		pass: pass, kinds: holds, sites: index(pass.Files),
+		contracts: map[*types.Func]*contracts.Contract{}, imported: map[*types.Func]*contracts.Contract{}, anon: map[*ssa.Function]*contracts.Contract{}, panics: map[*ssa.Function]bool{},
 		implement: map[*types.Func][]*types.Func{}, filled: map[field]token.Pos{}, seen: map[string]bool{}, summary: new(Summary),
 	}
 	c.notes = readDirectives(pass)
-	if kinds != nil {
+	if holds != nil {
 		c.declarations()
 	}
 	fns := c.ordered(c.build())
-	if kinds != nil {
+	if holds != nil {
 		c.tarn(fns)
 	}
 	if others != nil {
@@ -105,7 +107,7 @@ func (c *checker) tarn(fns []*ssa.Function) {
 	c.unfreed(fns)
 	c.copies()
 	for fn, con := range c.contracts {
-		if con.says() {
+		if con.Says() {
 			c.pass.ExportObjectFact(fn, con)
 		}
 	}
@@ -251,13 +253,13 @@ func (c *checker) function(fn *ssa.Function) {
 	if mentions {
 		c.summary.Functions++
 	}
-	if fact := new(contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {
+	if fact := new(contracts.Contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {
 		c.contracts[obj] = fact // the body was left out; the contract is known
 		return
 	}
 	entry := c.contracts[obj]
-	if obj != nil && c.kinds.primitive(obj) != nil && c.inTarn() {
-		if r := obj.Signature().Recv(); r != nil && c.kinds.kindOf(r.Type()) == handle {
+	if obj != nil && contracts.Primitive(c.kinds, obj) != nil && c.inTarn() {
+		if r := obj.Signature().Recv(); r != nil && c.kinds.Of(r.Type()) == kinds.Handle {
 			return // the implementation of references
 		}
 	}
@@ -287,7 +289,7 @@ func (c *checker) function(fn *ssa.Function) {
 			}
 		}
 		for i, r := range entry.Results {
-			if r.Source != resultUnknown {
+			if r.Source != contracts.UnknownResult {
 				inferred.Results[i] = r
 			}
 		}
@@ -297,7 +299,7 @@ func (c *checker) function(fn *ssa.Function) {
 }
 
 func (c *checker) inTarn() bool {
-	return strings.TrimSuffix(c.pass.Pkg.Path(), "_test") == tarnPath || strings.HasPrefix(c.pass.Pkg.Path(), tarnPath+"/internal/")
+	return strings.TrimSuffix(c.pass.Pkg.Path(), "_test") == kinds.Tarn || strings.HasPrefix(c.pass.Pkg.Path(), kinds.Tarn+"/internal/")
 }
 
 // aboutErrors reports whether a function has an error among its parameters, or returns one alone.
@@ -323,12 +325,12 @@ func takesFunc(sig *types.Signature) bool {
 // mentions reports whether a function handles references at all.
 func (c *checker) mentions(fn *ssa.Function) bool {
 	for _, p := range fn.Params {
-		if c.kinds.holds(p.Type()) {
+		if c.kinds.Holds(p.Type()) {
 			return true
 		}
 	}
 	for _, v := range fn.FreeVars {
-		if c.kinds.holds(v.Type()) {
+		if c.kinds.Holds(v.Type()) {
 			return true
 		}
 	}
@@ -340,11 +342,11 @@ func (c *checker) mentions(fn *ssa.Function) bool {
 			}
 			if t, ok := v.Type().(*types.Tuple); ok {
 				for r := range t.Variables() {
-					if c.kinds.holds(r.Type()) {
+					if c.kinds.Holds(r.Type()) {
 						return true
 					}
 				}
-			} else if c.kinds.holds(v.Type()) {
+			} else if c.kinds.Holds(v.Type()) {
 				return true
 			}
 		}
@@ -353,7 +355,7 @@ func (c *checker) mentions(fn *ssa.Function) bool {
 }
 
 // contractOf is the contract of a call; nil when it is unknown.
-func (c *checker) contractOf(call *ssa.CallCommon) *contract {
+func (c *checker) contractOf(call *ssa.CallCommon) *contracts.Contract {
 	if !call.IsInvoke() {
 		if fn := call.StaticCallee(); fn != nil {
 			if con, ok := c.anon[fn]; ok {
@@ -368,8 +370,8 @@ func (c *checker) contractOf(call *ssa.CallCommon) *contract {
 	return c.called(call, c.lookup(fn.Origin()))
 }
 
-func (c *checker) lookup(fn *types.Func) *contract {
-	if con := c.kinds.primitive(fn); con != nil {
+func (c *checker) lookup(fn *types.Func) *contracts.Contract {
+	if con := contracts.Primitive(c.kinds, fn); con != nil {
 		return con
 	}
 	if fn.Pkg() == c.pass.Pkg {
@@ -381,8 +383,8 @@ func (c *checker) lookup(fn *types.Func) *contract {
 	if con, ok := c.imported[fn]; ok {
 		return con
 	}
-	var con *contract
-	if fact := new(contract); c.pass.ImportObjectFact(fn, fact) {
+	var con *contracts.Contract
+	if fact := new(contracts.Contract); c.pass.ImportObjectFact(fn, fact) {
 		con = fact
 	}
 	c.imported[fn] = con

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/tarn-go/tarn/vet"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 )
 
 // findings leaves the facts out, which the corpora test by the findings in callers.
@@ -62,7 +63,7 @@ func TestStandIn(t *testing.T) {
 		}
 	}
 	// The table of primitives contains every method that moves a reference.
-	for _, s := range vet.Unknown(real[0].Types) {
+	for _, s := range contracts.Undeclared(real[0].Types) {
 		t.Errorf("the analyser does not know what %s does with references", s)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
@@ -126,7 +128,7 @@ func (f *function) loadInside(s *state, v *ssa.UnOp, p places.Place) {
 func (f *function) keep(s *state, b binding, to custody) {
 	for _, v := range b.views {
 		l, ok := s.lives[v.of]
-		if !ok || v.of.kind != handle && v.of.kind != loan || l.st != held && l.st != foreign {
+		if !ok || v.of.kind != kinds.Handle && v.of.kind != kinds.Loan || l.st != held && l.st != foreign {
 			continue
 		}
 		l.kept = to
@@ -194,7 +196,7 @@ func (f *function) overtaken(s *state, c *ssa.CallCommon) {
 		clear(s.mapped)
 	}
 	fn := code.Callee(c)
-	if fn != nil && f.kinds.primitive(fn) != nil {
+	if fn != nil && contracts.Primitive(f.kinds, fn) != nil {
 		return
 	}
 	library := fn != nil && borrowsArguments(fn)
@@ -239,8 +241,8 @@ func (f *function) returnViews(s *state, v ssa.Value, pos token.Pos) {
 		switch {
 		case !ok || l.key != nil:
 			continue
-		case l.st == freed && (w.of.kind == handle || w.of.kind == loan):
-		case w.of.kind == container && w.changes != l.changes && l.st == void:
+		case l.st == freed && (w.of.kind == kinds.Handle || w.of.kind == kinds.Loan):
+		case w.of.kind == kinds.Container && w.changes != l.changes && l.st == void:
 		default:
 			continue
 		}
@@ -282,7 +284,7 @@ func (f *function) keepIn(s *state, b binding, at places.Place, pos token.Pos, i
 			s.Mem[p] = s.Mem[p].join(binding{views: inside(b.views)})
 		}
 	default:
-		if p := (flow.Of(at.Root)); len(b.views) > 0 && f.kinds.pointee(at.Root.Type()) == untracked {
+		if p := (flow.Of(at.Root)); len(b.views) > 0 && f.kinds.Pointee(at.Root.Type()) == kinds.Untracked {
 			s.Vals[p] = s.Vals[p].join(binding{views: inside(b.views)})
 		}
 	}
@@ -295,7 +297,7 @@ func (f *function) rewritten(s *state, c *ssa.CallCommon) {
 	library := fn != nil && borrowsArguments(fn)
 	mc, literal := c.Value.(*ssa.MakeClosure)
 	for i, a := range code.Operands(c) {
-		if f.kinds.pointee(a.Type()) != untracked {
+		if f.kinds.Pointee(a.Type()) != kinds.Untracked {
 			continue
 		}
 		if literal && i >= len(c.Args) && !written(mc.Fn.(*ssa.Function).FreeVars[i-len(c.Args)]) {
@@ -315,7 +317,7 @@ func (f *function) rewritten(s *state, c *ssa.CallCommon) {
 // replacesElements reports whether the function assigns elements of slices of a type other than bytes: it may
 // replace bytes by a copy, in a loop.
 func (f *function) replacesElements(typ types.Type) bool {
-	if _, ok := typ.Underlying().(*types.Slice); !ok || isBytes(typ) {
+	if _, ok := typ.Underlying().(*types.Slice); !ok || kinds.IsBytes(typ) {
 		return false
 	}
 	return storesTo(f.fn, func(addr ssa.Value) bool {

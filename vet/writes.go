@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // writes reports whether a call writes to argument i, bytes.
@@ -50,7 +51,7 @@ func (c *checker) written(fn *ssa.Function, p *ssa.Parameter) bool {
 				}
 			case *ssa.Call:
 				for i, a := range code.Operands(&instr.Call) {
-					if isBytes(a.Type()) && partOf(a, p) && c.writes(&instr.Call, i) {
+					if kinds.IsBytes(a.Type()) && partOf(a, p) && c.writes(&instr.Call, i) {
 						return true
 					}
 				}

@@ -198,7 +198,7 @@ var imports = map[string][]string{
 	"smb/krb5/gosmb2":         {"smb", "smb/gosmb2", "smb/krb5"},
 	"smb/sddl":                {},
 	"tarntest":                {"."},
-	"vet":                     {"vet/internal/contracts", "vet/internal/pools"},
+	"vet":                     {"vet/internal/poolfile", "vet/internal/pools"},
 	"vet/cmd/tarnvet":         {"vet"},
 	"vet/golangci":            {"vet"},
 	"vet/internal/known":      {"vet"},

@@ -1,404 +1,207 @@
-// Package contracts holds what functions do with references to pooled memory, as data: which end one, which
-// add one, and whose results are bytes of one. builtin.yaml has the contracts of known pools; a project adds
-// its own in .tarnvet.yaml.
+// Package contracts says what functions do with references to Tarn's memory: what they take, borrow, fill and return. The contracts of
+// package tarn are a table, those of other functions are read from doc comments, or inferred by the analysis.
 package contracts
 
 import (
-	"bytes"
-	_ "embed"
-	"errors"
 	"fmt"
 	"go/types"
-	"io"
-	"os"
-	"path"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/tarn-go/tarn/vet/internal/code"
 )
 
-// An Effect is what a call does with one of its arguments.
+// Effect is the effect of a call on an argument that holds a reference.
 type Effect uint8
 
 const (
-	Release    Effect = iota // ends the reference: it goes back to its pool
-	Retain                   // adds a reference
-	View                     // the results are bytes of the argument, valid until its reference ends
-	Invalidate               // ends the views of the argument, but not its reference
+	Unknown    Effect = iota // unknown: the reference is not tracked any further
+	Ignore                   // allowed even after the reference has ended
+	Borrow                   // used during the call only
+	Take                     // ownership moves to the callee
+	Free                     // as Take; freeing is the callee's purpose
+	Fill                     // a container may hold references afterwards
+	Empty                    // a container holds no references afterwards
+	Drop                     // a container is emptied and its views end
+	Drain                    // some bytes are removed from a container: it may be empty afterwards
+	Send                     // as Take, through a channel, by which it may be returned
+	Keep                     // bytes, or a function that may lead to bytes, are stored beyond the call
+	FillLeaf                 // the only reference in a struct may be set afterwards, for the caller to free
+	PassOn                   // passed once to the function in argument At, as its argument As
+	PassOnEach               // the elements of a slice are, one by one
 )
 
-// A Pool describes the functions of one package. Each is written as Func, Type.Method or *.Method for the
-// methods of that name of all types, and may name the argument that is meant: Pool.Put(b), Put(2), Copy(receiver).
-type Pool struct {
-	Package    string   `yaml:"package"`           // import path; * stands for one element of it
-	Version    string   `yaml:"version,omitempty"` // of the module, for the reader
-	Release    []string `yaml:"release,omitempty"`
-	Retain     []string `yaml:"retain,omitempty"`
-	View       []string `yaml:"view,omitempty"`
-	Invalidate []string `yaml:"invalidate,omitempty"`
+func (e Effect) String() string {
+	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "sends", "keeps", "fills a field", "passes on", "passes on each"}[e]
 }
 
-func (p *Pool) lists() [4][]string {
-	return [...][]string{Release: p.Release, Retain: p.Retain, View: p.View, Invalidate: p.Invalidate}
-}
+// When says for which result of a call an effect or result holds.
+type When uint8
 
-var fields = [...]string{Release: "release", Retain: "retain", View: "view", Invalidate: "invalidate"}
+const (
+	Always   When = iota
+	IfNil         // the result At, an error, is nil
+	IfTrue        // the result At, a bool, is true
+	IfFalse       // the result At, a bool, is false
+	IfOwnNil      // the field At of the result itself, an error, is nil
+)
 
-// A Call is one effect of a function. Arguments are numbered as in package ssa: the receiver first.
-type Call struct {
+// Source says where a result comes from.
+type Source uint8
+
+const (
+	UnknownResult Source = iota
+	Owned                // a reference that the caller must free
+	Same                 // the reference of argument Of, when When holds; otherwise the argument keeps it
+	Borrowed             // a reference that the caller does not own
+	Maybe                // a reference to free, or none, for unknown reasons
+	View                 // bytes of the argument Of
+	Lent                 // bytes of the argument Of, valid until its next method is called
+	Cleaned              // a reference that is freed when the test ends
+	Holder               // a pointer to an empty container that the caller owns
+	Holding              // a pointer to a container that the caller owns and must free
+)
+
+// Param is the effect on an argument.
+type Param struct {
 	Effect Effect
-	Arg    int
+	When   When
+	At     int8 // the result to which When applies; of PassOn, an argument
+	As     int8
 }
 
-// A Set is the contracts that apply to a program.
-type Set struct {
-	pools []loaded
-	cache sync.Map // *types.Func: []Call
-	byPkg sync.Map // import path: []*loaded
-	user  string   // the project's file; "" if there is none
+// Result is what the caller gets.
+type Result struct {
+	Source Source
+	When   When
+	At     int8 // the result, or the field, to which When applies
+	Of     int8 // an argument; the receiver is argument 0
+	Inside bool // of a view: the result is not the bytes, but leads to them
+	Shared bool // shares the memory of argument Of
 }
 
-type loaded struct {
-	Pool
-	entries []entry
-	user    bool
+// A Contract describes the effects of a call on references. Arguments are numbered as in package ssa: the
+// receiver first. It is exported between packages as a fact.
+type Contract struct {
+	Params  []Param
+	Results []Result
+	// NoReturn is set for a function that never returns.
+	NoReturn bool
+	// NilErr has bit i set if argument i, an error, is nil when the function has returned.
+	NilErr uint64
+	// Recovers is set for a function that recovers from panics: a function passed to it may panic on purpose.
+	Recovers bool
+	// NonNil is set if the last result, an error, is never nil.
+	NonNil bool
+	// Writes has bit i set if argument i, bytes, is written.
+	Writes uint64
+	// Declared has bit i set if the doc comment states argument i's effect.
+	Declared uint64
 }
 
-type entry struct {
-	effect    Effect
-	typ, name string // typ is "" for a function, "*" for any type
-	arg       string
-	text      string
-}
+// AFact makes a contract an analysis.Fact.
+func (*Contract) AFact() {}
 
-//go:embed builtin.yaml
-var builtin []byte
-
-// FileName is the project's file, looked for in the directory of the package and in those above it.
-const FileName = ".tarnvet.yaml"
-
-// Builtin returns the contracts of known pools.
-var Builtin = sync.OnceValues(func() (*Set, error) {
-	s := &Set{}
-	return s, s.read(builtin, "builtin.yaml")
-})
-
-// Load returns the built-in contracts and those of a project's file.
-func Load(file string) (*Set, error) {
-	base, err := Builtin()
-	if err != nil || file == "" {
-		return base, err
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{pools: slices.Clone(base.pools), user: file}
-	return s, s.read(data, file)
-}
-
-// Find is the project's file for a package in dir; "" if there is none. The search ends at the root of the
-// repository.
-func Find(dir string) string {
-	for {
-		if name := filepath.Join(dir, FileName); exists(name) {
-			return name
-		}
-		up := filepath.Dir(dir)
-		if up == dir || exists(filepath.Join(dir, ".git")) {
-			return ""
-		}
-		dir = up
-	}
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
-
-func (s *Set) read(data []byte, file string) error {
-	var content struct {
-		Pools []Pool `yaml:"pools"`
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	if err := dec.Decode(&content); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	for i, p := range content.Pools {
-		if p.Package == "" {
-			return fmt.Errorf("%s: pool %d has no package", file, i+1)
-		}
-		if _, err := path.Match(p.Package, ""); err != nil {
-			return fmt.Errorf("%s: package %s: %w", file, p.Package, err)
-		}
-		l := loaded{Pool: p, user: s.user != ""}
-		for effect, list := range p.lists() {
-			for _, text := range list {
-				e, err := parse(text)
-				if err != nil {
-					return fmt.Errorf("%s: package %s: %s: %w", file, p.Package, fields[effect], err)
-				}
-				e.effect = Effect(effect)
-				l.entries = append(l.entries, e)
-			}
-		}
-		s.pools = append(s.pools, l)
-	}
-	return nil
-}
-
-func parse(text string) (entry, error) {
-	e := entry{text: text, name: strings.TrimSpace(text)}
-	if name, arg, ok := strings.Cut(e.name, "("); ok {
-		e.name, e.arg, ok = name, strings.TrimSuffix(arg, ")"), strings.HasSuffix(arg, ")")
-		if !ok || e.arg == "" {
-			return e, fmt.Errorf("%q: want Func(argument) or Type.Method(argument)", text)
+func (c *Contract) String() string {
+	var s []string
+	for i, p := range c.Params {
+		if p.Effect != Unknown {
+			s = append(s, fmt.Sprintf("%d:%v", i, p.Effect))
 		}
 	}
-	if typ, name, ok := strings.Cut(e.name, "."); ok {
-		e.typ, e.name = strings.TrimPrefix(typ, "*"), name
-		if typ == "*" {
-			e.typ = "*"
+	for i, r := range c.Results {
+		if r.Source == Owned {
+			s = append(s, fmt.Sprintf("result %d:owned", i))
 		}
 	}
-	if e.name == "" || strings.ContainsAny(e.name, ".* ") {
-		return e, fmt.Errorf("%q: want Func or Type.Method", text)
+	if c.NoReturn {
+		s = append(s, "never returns")
 	}
-	return e, nil
+	return strings.Join(s, " ")
 }
 
-func (p *loaded) matches(pkg string) bool {
-	ok, err := path.Match(p.Package, pkg)
-	return err == nil && ok
+// Param returns the effect on argument i; the last parameter's for variadic ones.
+func (c *Contract) Param(i int) Param {
+	if c == nil || i >= len(c.Params) {
+		return Param{}
+	}
+	return c.Params[i]
 }
 
-// Covers reports whether a package has contracts: it implements a pool.
-func (s *Set) Covers(pkg string) bool { return len(s.of(pkg)) > 0 }
-
-// of are the pools of a package.
-func (s *Set) of(pkg string) []*loaded {
-	if known, ok := s.byPkg.Load(pkg); ok {
-		return known.([]*loaded)
+// Result returns what result i is.
+func (c *Contract) Result(i int) Result {
+	if c == nil || i >= len(c.Results) {
+		return Result{}
 	}
-	var list []*loaded
-	for i := range s.pools {
-		if s.pools[i].matches(pkg) {
-			list = append(list, &s.pools[i])
-		}
-	}
-	s.byPkg.Store(pkg, list)
-	return list
+	return c.Results[i]
 }
 
-// Lookup returns the effects of a function or method.
-func (s *Set) Lookup(fn *types.Func) []Call {
-	if fn == nil || fn.Pkg() == nil {
-		return nil
-	}
-	if known, ok := s.cache.Load(fn); ok {
-		return known.([]Call)
-	}
-	var list []Call
-	pools := s.of(fn.Pkg().Path())
-	if len(pools) == 0 {
-		return nil
-	}
-	typ := receiver(fn)
-	for _, p := range pools {
-		for _, e := range p.entries {
-			if e.name != fn.Name() || e.typ != typ && !(e.typ == "*" && typ != "") {
-				continue
-			}
-			if arg, err := e.argument(fn); err == nil {
-				list = append(list, Call{e.effect, arg})
-			}
-		}
-	}
-	s.cache.Store(fn, list)
-	return list
-}
-
-// receiver is the name of the type of which fn is a method.
-func receiver(fn *types.Func) string {
-	r := fn.Signature().Recv()
-	if r == nil {
-		return ""
-	}
-	typ := types.Unalias(r.Type())
-	if p, ok := typ.(*types.Pointer); ok {
-		typ = types.Unalias(p.Elem())
-	}
-	if named, ok := typ.(*types.Named); ok {
-		return named.Obj().Name()
-	}
-	return ""
-}
-
-// argument is the argument that an entry means. Without a name it is, of a release, the first parameter that can
-// hold a reference, and otherwise the receiver.
-func (e entry) argument(fn *types.Func) (int, error) {
-	sig := fn.Signature()
-	first := 0
-	if sig.Recv() != nil {
-		first = 1
-	}
-	params := sig.Params()
-	if e.arg == "receiver" && first == 1 {
-		return 0, nil
-	}
-	if n, err := strconv.Atoi(e.arg); err == nil && n >= 1 && n <= params.Len() {
-		return first + n - 1, nil
-	}
-	for i := range params.Len() {
-		v := params.At(i)
-		if e.arg != "" && v.Name() == e.arg || e.arg == "" && Holds(v.Type()) && (first == 0 || e.effect == Release) {
-			return first + i, nil
-		}
-	}
-	if e.arg != "" {
-		return 0, fmt.Errorf("%s has no parameter %s", fn.Name(), e.arg)
-	}
-	if first == 0 {
-		return 0, fmt.Errorf("%s has no parameter that holds a reference", fn.Name())
-	}
-	return 0, nil
-}
-
-// Holds reports whether a value of the type can be, or contain, a reference to memory.
-func Holds(typ types.Type) bool {
-	switch u := typ.Underlying().(type) {
-	case *types.Pointer, *types.Slice, *types.Interface:
+// Says reports whether the contract contains anything to export.
+func (c *Contract) Says() bool {
+	if c.NoReturn || c.NilErr != 0 || c.Writes != 0 || c.NonNil || c.Recovers {
 		return true
-	case *types.Struct:
-		for f := range u.Fields() {
-			if Holds(f.Type()) {
-				return true
-			}
+	}
+	for _, p := range c.Params {
+		if p.Effect != Unknown {
+			return true
+		}
+	}
+	for _, r := range c.Results {
+		if r.Source != UnknownResult {
+			return true
 		}
 	}
 	return false
 }
 
-// Check returns an error for each name in the project's file that pkg does not declare, if the file describes it.
-func (s *Set) Check(pkg *types.Package) error {
-	var list []error
-	for i := range s.pools {
-		p := &s.pools[i]
-		if !p.user || p.Package != pkg.Path() {
-			continue
-		}
-		for _, e := range p.entries {
-			if err := e.check(pkg); err != nil {
-				list = append(list, fmt.Errorf("%s: package %s: %s: %w", s.user, p.Package, fields[e.effect], err))
-			}
-		}
+// Arguments lists the parameters of sig as package ssa numbers them.
+func Arguments(sig *types.Signature) []*types.Var {
+	var vars []*types.Var
+	if r := sig.Recv(); r != nil {
+		vars = append(vars, r)
 	}
-	return errors.Join(list...)
+	for v := range sig.Params().Variables() {
+		vars = append(vars, v)
+	}
+	return vars
 }
 
-// check finds the functions that an entry means.
-func (e entry) check(pkg *types.Package) error {
-	found, names := false, []string{}
-	for fn, name := range functions(pkg) {
-		names = append(names, name)
-		typ := receiver(fn)
-		if e.name != fn.Name() || e.typ != typ && !(e.typ == "*" && typ != "") {
-			continue
-		}
-		found = true
-		if _, err := e.argument(fn); err != nil && e.typ != "*" {
-			return fmt.Errorf("%q: %w", e.text, err)
-		}
-	}
-	if found {
-		return nil
-	}
-	want := e.name
-	if e.typ != "" {
-		want = e.typ + "." + e.name
-	}
-	if near := nearest(want, names); near != "" {
-		return fmt.Errorf("%q: there is no %s; %s is nearest", e.text, want, near)
-	}
-	return fmt.Errorf("%q: there is no %s", e.text, want)
+// Outcome is a condition on a result.
+type Outcome struct {
+	When When
+	At   int8
 }
 
-// functions yields the functions and methods of a package, with the names that entries have for them.
-func functions(pkg *types.Package) func(yield func(*types.Func, string) bool) {
-	return func(yield func(*types.Func, string) bool) {
-		for _, name := range pkg.Scope().Names() {
-			switch obj := pkg.Scope().Lookup(name).(type) {
-			case *types.Func:
-				if !yield(obj, name) {
-					return
-				}
-			case *types.TypeName:
-				for fn := range methods(obj) {
-					if !yield(fn, name+"."+fn.Name()) {
-						return
-					}
-				}
-			}
+// OK is the result of the name ok, a bool: if there is one, it says whether there is a reference, even
+// if there is an error, too.
+func OK(sig *types.Signature) (at int8, ok bool) {
+	for i := range sig.Results().Len() {
+		if v := sig.Results().At(i); v.Name() == "ok" && code.IsBool(v.Type()) {
+			return int8(i), true
 		}
 	}
+	return 0, false
 }
 
-func methods(obj *types.TypeName) func(yield func(*types.Func) bool) {
-	return func(yield func(*types.Func) bool) {
-		named, ok := types.Unalias(obj.Type()).(*types.Named)
-		if !ok {
-			return
-		}
-		for m := range named.Methods() {
-			if !yield(m) {
-				return
-			}
-		}
-		if it, ok := named.Underlying().(*types.Interface); ok {
-			for m := range it.ExplicitMethods() {
-				if !yield(m) {
-					return
-				}
-			}
+// Outcomes lists the results of sig that distinguish success from failure: errors first, since rule 4 is
+// about them.
+func Outcomes(sig *types.Signature) []Outcome {
+	var list []Outcome
+	for i := sig.Results().Len() - 1; i >= 0; i-- {
+		if code.IsError(sig.Results().At(i).Type()) {
+			list = append(list, Outcome{IfNil, int8(i)})
 		}
 	}
+	for i := sig.Results().Len() - 1; i >= 0; i-- {
+		if code.IsBool(sig.Results().At(i).Type()) {
+			list = append(list, Outcome{IfTrue, int8(i)})
+		}
+	}
+	return list
 }
 
-// nearest is the name with the smallest distance to want, if that is at most half of its letters.
-func nearest(want string, names []string) string {
-	best, least := "", len(want)/2+1
-	slices.Sort(names)
-	for _, name := range names {
-		if d := distance(strings.ToLower(want), strings.ToLower(name)); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
+// PassesOn reports whether the argument is passed to a function in another argument: what the call does with it is what that
+// one does.
+func (p Param) PassesOn() bool { return p.Effect == PassOn || p.Effect == PassOnEach }
 
-// distance is the number of letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+// NeverNil reports whether the last result, an error, is never nil.
+func (c *Contract) NeverNil() bool { return c != nil && c.NonNil }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
-	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/poolfile"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -98,10 +98,10 @@ func (f *function) apply(s *state, c *ssa.CallCommon, args []Binding, v *ssa.Cal
 }
 
 // contract applies the effects that a contract states.
-func (f *function) contract(s *state, list []contracts.Call, vars []ssa.Value, args []Binding, name string, v *ssa.Call, pos token.Pos) {
+func (f *function) contract(s *state, list []poolfile.Call, vars []ssa.Value, args []Binding, name string, v *ssa.Call, pos token.Pos) {
 	subject := map[int]bool{}
 	for _, e := range list {
-		subject[e.Arg] = e.Effect == contracts.Release
+		subject[e.Arg] = e.Effect == poolfile.Release
 	}
 	for i, b := range args {
 		if !subject[i] {
@@ -113,11 +113,11 @@ func (f *function) contract(s *state, list []contracts.Call, vars []ssa.Value, a
 			continue
 		}
 		switch b := args[e.Arg]; e.Effect {
-		case contracts.Release:
+		case poolfile.Release:
 			f.give(s, b, vars[e.Arg], pos, name)
-		case contracts.Retain:
+		case poolfile.Retain:
 			f.retain(s, f.promoted(s, b, vars[e.Arg]), vars[e.Arg])
-		case contracts.Invalidate:
+		case poolfile.Invalidate:
 			for _, r := range b {
 				if st := s.objs[r.Of]; r.Mode != Inside {
 					st.epoch++
@@ -125,7 +125,7 @@ func (f *function) contract(s *state, list []contracts.Call, vars []ssa.Value, a
 					s.objs[r.Of] = st
 				}
 			}
-		case contracts.View:
+		case poolfile.View:
 			if v != nil {
 				f.view(s, b, v)
 			}

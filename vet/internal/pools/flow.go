@@ -1,4 +1,4 @@
-// Package pools finds uses of pooled memory after its reference was given up, for the pools that package contracts
+// Package pools finds uses of pooled memory after its reference was given up, for the pools that package poolfile
 // describes. It follows references, and bytes of them, on every path of a function. A function's effects on its
 // arguments are inferred from its body, and are facts for its callers.
 //
@@ -15,9 +15,9 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/conditions"
-	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/poolfile"
 )
 
 // Limits of the search through one function. Paths beyond them are left out.
@@ -28,7 +28,7 @@ const (
 
 // Checker finds the mistakes in one package.
 type Checker struct {
-	Contracts *contracts.Set
+	Contracts *poolfile.Set
 	// Fact returns what is known of a function of another package.
 	Fact func(*types.Func, *Summary) bool
 	// Report is called for each finding.

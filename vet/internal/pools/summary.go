@@ -9,8 +9,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
-	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/poolfile"
 )
 
 // A Summary is what a function does with references in its arguments. It is exported between packages as a fact.
@@ -139,7 +139,7 @@ func returnsBytes(fn *ssa.Function) bool {
 func (c *Checker) ends(call *ssa.CallCommon) bool {
 	fn := code.Callee(call)
 	for _, e := range c.Contracts.Lookup(fn) {
-		if e.Effect == contracts.Release || e.Effect == contracts.Invalidate {
+		if e.Effect == poolfile.Release || e.Effect == poolfile.Invalidate {
 			return true
 		}
 	}

@@ -1,10 +1,12 @@
-package vet
+package contracts
 
 import (
 	"go/ast"
 	"go/types"
 	"regexp"
 	"strings"
+
+	"github.com/tarn-go/tarn/vet/internal/kinds"
 )
 
 // The wording by which a doc comment states ownership; doc.go of package tarn defines it.
@@ -19,51 +21,51 @@ var (
 	separators   = regexp.MustCompile(`, and | and |, `)
 )
 
-// declared reads the contract that a doc comment states. It returns nil when it states none.
-func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contract {
+// Declared reads the contract that a doc comment states. It returns nil when it states none.
+func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Contract {
 	if doc == nil {
 		return nil
 	}
 	text := strings.Join(strings.Fields(doc.Text()), " ")
-	vars := arguments(sig)
-	c := &contract{Params: make([]param, len(vars)), Results: make([]result, sig.Results().Len())}
+	vars := Arguments(sig)
+	c := &Contract{Params: make([]Param, len(vars)), Results: make([]Result, sig.Results().Len())}
 	said := false
 	if m := takesWords.FindAllStringSubmatch(text, -1); m != nil {
-		p := param{Effect: effectTake}
-		if out := outcomes(sig); keepsWords.MatchString(text) && len(out) > 0 {
-			p.When, p.At = out[0].when, out[0].at
+		p := Param{Effect: Take}
+		if out := Outcomes(sig); keepsWords.MatchString(text) && len(out) > 0 {
+			p.When, p.At = out[0].When, out[0].At
 		}
 		for _, sub := range m {
-			said = t.declare(c, vars, sub[1], p) || said
+			said = declare(t, c, vars, sub[1], p) || said
 		}
 	}
 	for _, words := range []*regexp.Regexp{borrowsWords, isBorrowed} {
 		for _, sub := range words.FindAllStringSubmatch(text, -1) {
-			said = t.declare(c, vars, sub[1], borrowed) || said
+			said = declare(t, c, vars, sub[1], Borrows) || said
 		}
 	}
 	for i := range c.Results {
 		typ := sig.Results().At(i).Type()
-		if m := lendsWords.FindStringSubmatch(text); m != nil && isBytes(typ) && sig.Recv() != nil && sig.Recv().Name() == m[1] {
-			c.Results[i] = result{Source: resultLoan}
+		if m := lendsWords.FindStringSubmatch(text); m != nil && kinds.IsBytes(typ) && sig.Recv() != nil && sig.Recv().Name() == m[1] {
+			c.Results[i] = Result{Source: Lent}
 			said = true
 		}
-		if t.kindOf(typ) == untracked {
+		if t.Of(typ) == kinds.Untracked {
 			continue
 		}
 		switch {
 		case freedWords.MatchString(text):
-			c.Results[i] = result{Source: resultOwned}
-			if at, ok := okResult(sig); ok {
-				c.Results[i].When, c.Results[i].At = ifTrue, at
-			} else if out := outcomes(sig); len(out) > 0 {
-				c.Results[i].When, c.Results[i].At = out[0].when, out[0].at
-			} else if at, ok := errorField(sig.Results().At(i).Type()); ok {
-				c.Results[i].When, c.Results[i].At = ifOwnNil, at
+			c.Results[i] = Result{Source: Owned}
+			if at, ok := OK(sig); ok {
+				c.Results[i].When, c.Results[i].At = IfTrue, at
+			} else if out := Outcomes(sig); len(out) > 0 {
+				c.Results[i].When, c.Results[i].At = out[0].When, out[0].At
+			} else if at, ok := kinds.ErrorField(sig.Results().At(i).Type()); ok {
+				c.Results[i].When, c.Results[i].At = IfOwnNil, at
 			}
 			said = true
 		case viewWords.MatchString(text):
-			c.Results[i] = result{Source: resultBorrowed}
+			c.Results[i] = Result{Source: Borrowed}
 			said = true
 		}
 	}
@@ -75,20 +77,20 @@ func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contrac
 
 // declare gives the effect p to the arguments in names, or to all that hold references when names is empty.
 // It reports whether there was one.
-func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param) bool {
+func declare(t *kinds.Types, c *Contract, vars []*types.Var, names string, p Param) bool {
 	if names != "" {
 		found := false
 		for _, name := range separators.Split(strings.TrimRight(names, "."), -1) {
 			// "takes ownership of p.body" means p if body is the only reference in it.
 			name, _, field := strings.Cut(name, ".")
 			for i, v := range vars {
-				if _, only := t.onlyLeaf(v.Type()); field && !only {
+				if _, only := t.OnlyLeaf(v.Type()); field && !only {
 					continue
 				}
 				if v.Name() == name && name != "" {
 					found = true
-					if t.holds(v.Type()) {
-						c.set(i, t.fit(v.Type(), p))
+					if t.Holds(v.Type()) {
+						c.Set(i, fit(t, v.Type(), p))
 					}
 				}
 			}
@@ -102,11 +104,11 @@ func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param)
 	found := false
 	for i, v := range vars {
 		// A receiver is meant only if it is a handle: methods of owners apply to themselves.
-		if i == 0 && isReceiver(v) && t.kindOf(v.Type()) != handle {
+		if i == 0 && isReceiver(v) && t.Of(v.Type()) != kinds.Handle {
 			continue
 		}
-		if t.kindOf(v.Type()) != untracked || t.pointee(v.Type()) == container {
-			c.set(i, t.fit(v.Type(), p))
+		if t.Of(v.Type()) != kinds.Untracked || t.Pointee(v.Type()) == kinds.Container {
+			c.Set(i, fit(t, v.Type(), p))
 			found = true
 		}
 	}
@@ -114,14 +116,15 @@ func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param)
 }
 
 // fit adapts an effect to a pointer: taking a container's pointer takes its content.
-func (t *tracked) fit(typ types.Type, p param) param {
-	if p.Effect == effectTake && t.pointee(typ) != untracked {
-		p.Effect = effectEmpty
+func fit(t *kinds.Types, typ types.Type, p Param) Param {
+	if p.Effect == Take && t.Pointee(typ) != kinds.Untracked {
+		p.Effect = Empty
 	}
 	return p
 }
 
-func (c *contract) set(i int, p param) {
+// Set states the effect on argument i.
+func (c *Contract) Set(i int, p Param) {
 	c.Params[i] = p
 	c.Declared |= 1 << i
 }

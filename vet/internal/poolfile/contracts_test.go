@@ -1,4 +1,4 @@
-package contracts
+package poolfile
 
 import (
 	"go/ast"
