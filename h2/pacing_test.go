@@ -112,3 +112,65 @@ func TestPingOfASlowPeer(t *testing.T) {
 		})
 	}
 }
+
+// TestRoundTripOfAFastPeer: a peer that takes bytes as fast as a near one, and has been slow to acknowledge SETTINGS, is asked to acknowledge
+// others: until it does so soon, but a few times only.
+func TestRoundTripOfAFastPeer(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		late   int // how many acknowledgements come late
+		want   int // how many SETTINGS it gets
+		unsent int32
+	}{
+		{"once late", 1, 2, unlimited},
+		{"always late", mostTimed, mostTimed, unsentLimit},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := bufferedPipe()
+				c, err := NewClient(a, newRecorder(t), Config{Pool: tarntest.NewPool(t)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run := make(chan struct{})
+				go func() { defer close(run); c.Run() }()
+				defer func() { b.Close(); <-run }()
+				readPreface(t, b)
+				p := newFairPeer(t, newRaw(t, b))
+				p.whole()
+				got := 0
+				go func() {
+					const most = 64 << 20
+					s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer s.Release()
+					for range most / fastLimit {
+						s.Write(context.Background(), &Out{Data: c.cfg.Pool.Get(fastLimit)})
+					}
+					s.Write(context.Background(), &Out{Ending: End})
+				}()
+				p.read(func(f http2.Frame) bool {
+					if s, ok := f.(*http2.SettingsFrame); ok && !s.IsAck() {
+						d := steadyRTT / 4 // a round trip of nothing would count as not known
+						if got++; got <= x.late {
+							d = 2 * steadyRTT
+						}
+						time.Sleep(d)
+						p.fr.WriteSettingsAck()
+					}
+					d, ok := f.(*http2.DataFrame)
+					return ok && d.StreamEnded()
+				})
+				c.mu.Lock()
+				unsent := c.send.unsent
+				c.mu.Unlock()
+				if got != x.want || unsent != x.unsent {
+					t.Errorf("it got SETTINGS %d times, not %d; the system may hold %d bytes unsent, not %d", got, x.want, unsent, x.unsent)
+				}
+			})
+		})
+	}
+}

@@ -60,12 +60,7 @@ func (c *Conn) openWindows(s *Stream) bool {
 		return false
 	}
 	u := c.inflow.update(of, c.opened, now())
-	if u.settle {
-		for _, t := range c.streams {
-			t.inflow.window += int64(u.wider)
-		}
-		putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(c.inflow.window))
-	}
+	c.putSettings(u)
 	if u.conn > 0 {
 		c.putWindow(0, u.conn)
 	}
@@ -73,4 +68,18 @@ func (c *Conn) openWindows(s *Stream) bool {
 		c.putWindow(s.id, u.stream)
 	}
 	return true
+}
+
+// measureAgain has the round trip measured once more, with the next write. c.mu is held.
+func (c *Conn) measureAgain() { c.putSettings(c.inflow.measureAgain(now())) }
+
+// putSettings queues SETTINGS with the window of every stream, if u says so. c.mu is held.
+func (c *Conn) putSettings(u windowUpdate) {
+	if !u.settle {
+		return
+	}
+	for _, t := range c.streams {
+		t.inflow.window += int64(u.wider)
+	}
+	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(c.inflow.window))
 }

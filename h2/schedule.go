@@ -25,7 +25,7 @@ func (c *Conn) list(w *waiting) {
 	if c.ready == nil {
 		c.ready = new(scheduler)
 	}
-	c.ready.add(w, w.s.priority)
+	c.ready.add(w, int64(w.out.left())+w.out.SourceLen, w.s.priority)
 }
 
 // relist is called when the window of s has grown. c.mu is held.
@@ -38,6 +38,7 @@ func (c *Conn) relist(s *Stream) {
 // fill queues DATA of the streams that are ready, as far as the windows and the
 // batch allow. It stops where a Source is to be asked before it can go on. c.mu is held.
 func (c *Conn) fill() (asks request) {
+	c.ready.allow(c.send.turn())
 	for room := max(c.send.room(), minFill); room > 0 && c.peer.conn > 0 && !c.lifetime.reached(closing); {
 		w, most := c.ready.next()
 		if w == nil {

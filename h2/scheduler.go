@@ -7,12 +7,14 @@ const (
 )
 
 // scheduler orders the Writes whose DATA waits and whose windows are open: by urgency (RFC 9218), and within an urgency
-// those of incremental streams in turns of turnBytes, those of other streams one after another. Where an urgency has both,
-// the first of the others has every second turn. Every change takes constant time and no memory. A nil scheduler is empty.
+// those of incremental streams in turns, those of other streams one after another. Where an urgency has both,
+// the first of the others has every second turn. A turn has turnBytes, or as much as allow says while all Writes of the urgency are long.
+// Every change takes constant time and no memory. A nil scheduler is empty.
 // Guarded by Conn.mu.
 type scheduler struct {
 	levels [urgencies]level
 	used   uint8 // bit u: levels[u] is not empty
+	long   int   // bytes of a turn among Writes that are all long; 0: turnBytes
 }
 
 // level holds the Writes of one urgency.
@@ -21,6 +23,7 @@ type level struct {
 	ordered list     // of the others
 	last    *waiting // of ordered that was served last: its stream goes on when it waits again
 	other   bool     // the next turn is the first of ordered's, if both have any
+	shorts  int      // how many of both are short
 }
 
 // list is a list of Writes in the order in which they are served.
@@ -30,17 +33,28 @@ type list struct{ first, last *waiting }
 type place struct {
 	in         *list // nil: it is in none
 	urgency    uint8
-	turn       int // bytes left of its turn
+	short      bool // less than longTurn waited when it came
+	turn       int  // bytes sent in its turn
 	next, prev *waiting
 }
 
 func (q *scheduler) empty() bool { return q == nil || q.used == 0 }
 
-// add puts w, which is in no list, behind the others of p's urgency and kind, or before them if it is of the stream that
+// allow has a turn have long bytes where no Write waits that has less than longTurn.
+func (q *scheduler) allow(long int) {
+	if q != nil {
+		q.long = long
+	}
+}
+
+// add puts w, which is in no list and has n bytes to send, behind the others of p's urgency and kind, or before them if it is of the stream that
 // was served last of those that are sent one after another.
-func (q *scheduler) add(w *waiting, p Priority) {
+func (q *scheduler) add(w *waiting, n int64, p Priority) {
 	l := &q.levels[p.Urgency]
-	w.urgency, w.turn = p.Urgency, turnBytes
+	w.urgency, w.turn = p.Urgency, 0
+	if w.short = n < longTurn; w.short {
+		l.shorts++
+	}
 	q.used |= 1 << p.Urgency
 	switch {
 	case p.Incremental:
@@ -57,8 +71,12 @@ func (q *scheduler) remove(w *waiting) {
 	if w.in == nil {
 		return
 	}
+	l := &q.levels[w.urgency]
 	w.in.remove(w)
-	if l := &q.levels[w.urgency]; l.turns.first == nil && l.ordered.first == nil {
+	if w.short {
+		l.shorts--
+	}
+	if l.turns.first == nil && l.ordered.first == nil {
 		q.used &^= 1 << w.urgency
 	}
 }
@@ -69,8 +87,10 @@ func (q *scheduler) forget(w *waiting) {
 		return
 	}
 	q.remove(w)
-	if l := &q.levels[w.urgency]; l.last == w {
-		l.last = nil
+	for i := range q.levels { // its priority may have changed since it was served last
+		if l := &q.levels[i]; l.last == w {
+			l.last = nil
+		}
 	}
 }
 
@@ -87,7 +107,18 @@ func (q *scheduler) next() (w *waiting, most int) {
 	if w.next == nil && (l.turns.first == nil || l.ordered.first == nil) {
 		return w, maxWindow // alone
 	}
-	return w, w.turn
+	if most = q.turnOf(l) - w.turn; most <= 0 {
+		most = turnBytes // turns were longer when it began
+	}
+	return w, most
+}
+
+// turnOf returns how many bytes a turn has.
+func (q *scheduler) turnOf(l *level) int {
+	if l.shorts > 0 {
+		return turnBytes
+	}
+	return max(q.long, turnBytes)
 }
 
 // served says that n bytes of w, which next has returned, are sent. At the end of its turn the next one is served.
@@ -96,10 +127,10 @@ func (q *scheduler) served(w *waiting, n int) {
 	if w.in == &l.ordered {
 		l.last = w
 	}
-	if w.turn -= n; w.turn > 0 {
+	if w.turn += n; w.turn < q.turnOf(l) {
 		return
 	}
-	w.turn = turnBytes
+	w.turn = 0
 	l.other = w.in == &l.turns
 	if l.other && w.next != nil {
 		l.turns.remove(w)

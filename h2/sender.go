@@ -75,6 +75,14 @@ func (s *sender) admit(n int) {
 	s.fillTo = n
 }
 
+// turn is how many bytes of DATA a stream sends before the next one, where only long Writes wait.
+func (s *sender) turn() int {
+	if s.unsent == unlimited {
+		return longTurn
+	}
+	return turnBytes
+}
+
 // full reports whether DATA and new streams wait for the next batch.
 func (s *sender) full() bool { return s.room() <= 0 }
 
@@ -277,6 +285,9 @@ func (c *Conn) pace(n int, took time.Duration) {
 	s.slow = s.slow || took >= slowBatch
 	if unsent != unlimited || !s.slow && s.sent >= fastAfter && c.inflow.near() {
 		c.limitUnsent(unsent)
+	}
+	if unsent == unlimited && !s.slow && s.sent >= fastAfter && !c.inflow.near() {
+		c.measureAgain()
 	}
 	s.admit(int(blocked))
 }

@@ -67,6 +67,9 @@ const (
 	// turnBytes is how many bytes of DATA a stream sends before the next one has its turn. The DATA of a stream that waits
 	// alone is not divided.
 	turnBytes = 128 << 10
+	// longTurn takes its place where the peer is near and fast, and as much waits of every stream: then the peer's program is called, and
+	// reads, a third as often for a message of 1 MiB.
+	longTurn = 512 << 10
 )
 
 // Windows.
@@ -82,6 +85,9 @@ const (
 	// certainRTT is from when a round trip is not doubted that one acknowledgement alone has shown. A shorter one may be
 	// mostly the time for which a goroutine or thread waited for a processor.
 	certainRTT = 8 * time.Millisecond
+	// mostTimed is how many acknowledgements are waited for until a round trip is believed to be longer than steadyRTT although the peer
+	// takes bytes as fast as a near one does.
+	mostTimed = 8
 	// steadyRTT is a round trip that a window need not exceed, since it does not leave the
 	// machine or the rack. Longer ones vary with the load on the way and on both ends.
 	steadyRTT = time.Millisecond
