@@ -28,6 +28,10 @@ import (
 
 func main() {
 	if underGoVet(os.Args[1:]) {
+		if err := readable(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "tarnvet:", err)
+			os.Exit(1)
+		}
 		unitchecker.Main(vet.Analyzer)
 		return
 	}
@@ -43,6 +47,15 @@ func main() {
 // name of a configuration file.
 func underGoVet(args []string) bool {
 	return len(args) > 0 && (strings.HasPrefix(args[0], "-V=") || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg"))
+}
+
+// readable returns an error if this program is older than the go command by which it is run. go vet asks for the version first, and
+// stops here once, where it would stop in each package.
+func readable(arg string) error {
+	if !strings.HasPrefix(arg, "-V=") {
+		return nil
+	}
+	return driver.Outdated("")
 }
 
 type options struct {

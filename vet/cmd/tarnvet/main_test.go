@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -264,6 +265,39 @@ func TestUnderGoVet(t *testing.T) {
 	out, err := vet.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "a.go:6:12: leak: b from p.Get is not freed on the path that returns at line 8") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// newerGo makes the go command say that it is of a later version.
+func newerGo(t *testing.T) {
+	t.Helper()
+	real, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\nif [ \"$1 $2\" = 'env GOVERSION' ]; then echo go1.99.1; else exec '" + real + "' \"$@\"; fi\n"
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+}
+
+// What an older tarnvet cannot read is no error in the packages. Both versions are named, also under go vet.
+func TestOlderThanGo(t *testing.T) {
+	dir := module(t, map[string]string{"a.go": "package program\n\nvar x undefined\n"})
+	newerGo(t)
+	var out, complaints bytes.Buffer
+	code := run([]string{"-C", dir, "."}, &out, &complaints)
+	text := complaints.String()
+	if code != 1 || !strings.Contains(text, runtime.Version()) || !strings.Contains(text, "go1.99.1") || strings.Contains(text, "undefined") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+	if err := readable("-V=full"); err == nil || !strings.Contains(err.Error(), "go1.99.1") {
+		t.Errorf("under go vet: %v", err)
+	}
+	if err := readable("-flags"); err != nil {
+		t.Errorf("asked again: %v", err)
 	}
 }
 

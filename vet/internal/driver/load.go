@@ -4,6 +4,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/types"
@@ -90,16 +91,17 @@ func Load(config Config) ([]*Unit, error) {
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return list, errors.Join(config.outdated(), err)
+		// The errors in packages do not say that this program is too old to read them.
+		return list, cmp.Or(Outdated(config.Dir), err)
 	}
 	return list, nil
 }
 
-// outdated returns an error if the go command in use is newer than the one that built this program: export data and the language may
-// then be such that this program cannot read them, and the errors about that do not say why.
-func (c Config) outdated() error {
+// Outdated returns an error if the go command in use in a directory is newer than the one that built this program: export data and the
+// language may then be such that this program cannot read them.
+func Outdated(dir string) error {
 	cmd := exec.Command("go", "env", "GOVERSION")
-	cmd.Dir = c.Dir
+	cmd.Dir = dir
 	out, err := cmd.Output()
 	used := strings.TrimSpace(string(out))
 	if err != nil || version.Compare(version.Lang(used), version.Lang(runtime.Version())) <= 0 {
