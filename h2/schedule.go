@@ -50,13 +50,16 @@ func (c *Conn) fill() (asks request) {
 			continue
 		}
 		left := w.out.left()
+		if w.out.Source != nil && c.queued() < minFill { // what a Source supplies leaves in one piece
+			room = max(room, left)
+		}
 		n := int(min(int64(left), s.out, c.peer.conn, int64(room), int64(most)))
-		if left == 0 { // what a Source supplies leaves in one piece
+		if left == 0 {
 			n = int(min(int64(min(supplySize, most)), w.out.SourceLen, s.out, c.peer.conn))
 			if n > room && c.queued() >= minFill {
 				break
 			}
-			return request{w, min(n, room)}
+			return request{w, n}
 		}
 		c.ready.served(w, n)
 		room -= n
