@@ -341,6 +341,20 @@ func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
 	v.content()
 }
 
+// The charts show at once what was before the page was opened.
+func TestBrowserShowsHistory(t *testing.T) {
+	inBrowser(t)
+	h := HandlerOf(NewRegistry(busyPool(t, tarn.PoolConfig{Name: "old"}).Pool)).(*handler)
+	now := time.Now()
+	for ago := 30 * time.Minute; ago > 0; ago -= historyStep {
+		h.history.observe(now.Add(-ago))
+	}
+	v := visitHandler(t, h)
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`document.querySelector("#memory svg").textContent.includes("−40 min") && document.querySelector("#memory .e-use").getAttribute("d").split("L").length > 150`)
+	v.content()
+}
+
 func TestBrowserAccessibility(t *testing.T) {
 	inBrowser(t)
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, inTrouble(t, "two"))

@@ -2,11 +2,13 @@ package debug
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,15 +25,16 @@ import (
 //	                    with &endpoint=NAME that of one
 //	?format=json        a Snapshot, as JSON
 //	?format=live        a Snapshot without histogram, sizing and outstanding buffers
-//	?format=prometheus  metrics in the text exposition format; with &classes=off those of pools alone
+//	?format=history     a Past: the last hour of ?pool=NAME, or, with ?view=calls, of &endpoint=NAME
+//	?format=prometheus  metrics in the text exposition format; with &classes=on also those of size classes
 //	?format=pprof       who holds the pools' buffers, for go tool pprof; with &debug=1 as text
 //	?format=histogram   the histogram of ?pool=NAME, or of the first, as sizing.Read takes it
 //
 // A path that ends in /json or /metrics means the same as those formats. Only GET and HEAD are
-// answered. A request that arrives on a loopback address under a foreign host name is refused with 403,
+// answered. Answers are compressed for clients that take gzip. A request that arrives on a loopback address under a foreign host name is refused with 403,
 // because it was sent by a page elsewhere whose name was made to resolve to this machine. The handler is
-// safe for concurrent use and holds nothing but the pools and the last answers: it starts no goroutine
-// and needs no closing.
+// safe for concurrent use. It holds the pools, the last answers, and 14 KiB of history for each pool, server and client: while it is
+// referred to, a timer reads their counters every ten seconds. It needs no closing.
 func Handler(pools ...*tarn.Pool) http.Handler {
 	if len(pools) == 0 {
 		pools = []*tarn.Pool{tarn.Shared()}
@@ -46,15 +49,17 @@ func (f fixed) Pools() []*tarn.Pool { return f }
 
 // HandlerOf returns a handler like that of [Handler] for the pools that source has at each request.
 func HandlerOf(source Source) http.Handler {
-	return &handler{watcher: NewWatcher(source), page: newPage(), answers: map[string]answer{}}
+	w := NewWatcher(source)
+	return &handler{watcher: w, history: newHistory(w), page: newPage(), answers: map[string]*answer{}}
 }
 
 type handler struct {
 	watcher *Watcher
+	history *history
 	page    *page
 
 	mu      sync.Mutex
-	answers map[string]answer // of the newest snapshot, by format and pool
+	answers map[string]*answer // of the newest snapshot, by format and pool
 	of      *Snapshot
 }
 
@@ -62,6 +67,46 @@ type handler struct {
 type answer struct {
 	contentType string
 	body        []byte
+	zipped      func() []byte // body, compressed once
+}
+
+// makeAnswer returns the answer of a body.
+func makeAnswer(contentType string, body []byte) *answer {
+	return &answer{contentType, body, sync.OnceValue(func() []byte {
+		var out bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // a valid level
+		z.Write(body)
+		z.Close()
+		return out.Bytes()
+	})}
+}
+
+// leastZipped is from how many bytes on an answer is compressed: more than one packet's.
+const leastZipped = 1400
+
+// send writes an answer. No lock is held: a slow reader is net/http's to bound.
+func (a *answer) send(w http.ResponseWriter, r *http.Request) {
+	body, header := a.body, w.Header()
+	header.Set("Content-Type", a.contentType)
+	header.Set("Vary", "Accept-Encoding")
+	if len(body) >= leastZipped && takesGzip(r.Header.Values("Accept-Encoding")) {
+		body = a.zipped()
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.Write(body)
+}
+
+// takesGzip reports whether a request's Accept-Encoding has gzip, with a weight other than 0.
+func takesGzip(accepted []string) bool {
+	for part := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
+		coding, weight, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(part, " ", "")), ";q=")
+		if coding == "gzip" || coding == "*" {
+			q, err := strconv.ParseFloat(weight, 64)
+			return weight == "" || err == nil && q > 0
+		}
+	}
+	return false
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,24 +130,32 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.profile(w, query.Get("debug"))
 		return
 	}
-	if form == "prometheus" && query.Get("classes") == "off" {
-		form = "prometheus of pools"
+	if form == "prometheus" && query.Get("classes") == "on" {
+		form = "prometheus with classes"
 	}
 	snapshot := h.watcher.Snapshot()
 	chosen := snapshot.choose(query.Get("pool"))
 	if form == "page" && query.Get("pool") == "" && len(snapshot.Pools) != 1 {
 		form, chosen = "overview", 0
 	}
-	if chosen < 0 && (query.Get("pool") != "" || form == "histogram") {
+	if chosen < 0 && (query.Get("pool") != "" || form == "histogram" || form == "history" && query.Get("view") != "calls") {
 		http.Error(w, "no such pool", http.StatusNotFound)
 		return
 	}
-	if form == "page" || form == "overview" {
+	if form == "overview" {
+		form += " " + string(orderOf(query.Get("sort")))
+	}
+	if form == "page" || form == "history" || strings.HasPrefix(form, "overview") {
 		if query.Get("view") == "calls" {
-			form, chosen = "calls", snapshot.endpoint(query.Get("endpoint"))
-			if chosen < 0 {
+			chosen = snapshot.endpoint(query.Get("endpoint"))
+			switch {
+			case chosen < 0:
 				http.Error(w, "no such server or client", http.StatusNotFound)
 				return
+			case form == "history":
+				form = "history of calls"
+			default:
+				form = "calls"
 			}
 		}
 	}
@@ -111,14 +164,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
-	case a.body == nil:
-		http.Error(w, "no such format; there are json, live, prometheus, histogram and pprof", http.StatusNotFound)
+	case a == nil:
+		http.Error(w, "no such format; there are json, live, history, prometheus, histogram and pprof", http.StatusNotFound)
 		return
 	}
-	header.Set("Content-Type", a.contentType)
-	header.Set("Content-Length", strconv.Itoa(len(a.body)))
-	// The answer is complete and no lock is held: a slow reader is net/http's to bound.
-	w.Write(a.body)
+	a.send(w, r)
 }
 
 // profile serves the references that are out, as go tool pprof reads them, or as text.
@@ -155,7 +205,7 @@ func (h *handler) profile(w http.ResponseWriter, debug string) {
 // pages are not among them: ServeHTTP chooses these.
 func format(path, query string) string {
 	switch query {
-	case "page", "json", "live", "prometheus", "histogram", "pprof":
+	case "page", "json", "live", "history", "prometheus", "histogram", "pprof":
 		return query
 	case "":
 	default:
@@ -180,7 +230,7 @@ func (s *Snapshot) choose(name string) int {
 }
 
 // answer makes each answer to a snapshot once, however many requests ask for it.
-func (h *handler) answer(s *Snapshot, format string, chosen int) (answer, error) {
+func (h *handler) answer(s *Snapshot, format string, chosen int) (*answer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of != s {
@@ -188,54 +238,61 @@ func (h *handler) answer(s *Snapshot, format string, chosen int) (answer, error)
 		h.of = s
 	}
 	key := format
-	if format == "page" || format == "histogram" || format == "calls" {
+	switch format {
+	case "page", "histogram", "history", "history of calls", "calls":
 		key += " " + strconv.Itoa(chosen)
 	}
 	if a, ok := h.answers[key]; ok {
 		return a, nil
 	}
 	a, err := h.render(s, format, chosen)
-	if err == nil && a.body != nil {
+	if err == nil && a != nil {
 		h.answers[key] = a
 	}
 	return a, err
 }
 
-func (h *handler) render(s *Snapshot, format string, chosen int) (answer, error) {
-	const jsonType = "application/json; charset=utf-8"
+func (h *handler) render(s *Snapshot, format string, chosen int) (*answer, error) {
+	if by, ok := strings.CutPrefix(format, "overview "); ok {
+		return html(h.page.overview(s, order(by)))
+	}
 	switch format {
 	case "page":
-		body, err := h.page.render(s, chosen)
-		return answer{"text/html; charset=utf-8", body}, err
-	case "json":
-		body, err := encode(s)
-		return answer{jsonType, body}, err
-	case "live":
-		body, err := encode(s.live())
-		return answer{jsonType, body}, err
-	case "histogram":
-		body, err := encode(s.Pools[chosen].Histogram)
-		return answer{jsonType, body}, err
-	case "prometheus":
-		return answer{prometheusType, prometheusText(s, metrics.Classes())}, nil
-	case "prometheus of pools":
-		return answer{prometheusType, prometheusText(s, nil)}, nil
+		return html(h.page.render(s, chosen))
 	case "calls":
-		body, err := h.page.calls(s, chosen)
-		return answer{"text/html; charset=utf-8", body}, err
-	case "overview":
-		body, err := h.page.overview(s)
-		return answer{"text/html; charset=utf-8", body}, err
+		return html(h.page.calls(s, chosen))
+	case "json":
+		return encode(s)
+	case "live":
+		return encode(s.live())
+	case "history":
+		return encode(h.history.pool(s.Pools[chosen].Name))
+	case "history of calls":
+		return encode(h.history.endpoint(s.Endpoints[chosen].Name))
+	case "histogram":
+		return encode(s.Pools[chosen].Histogram)
+	case "prometheus":
+		return makeAnswer(prometheusType, prometheusText(s, nil)), nil
+	case "prometheus with classes":
+		return makeAnswer(prometheusType, prometheusText(s, metrics.Classes())), nil
 	default:
-		return answer{}, nil
+		return nil, nil
 	}
 }
 
-func encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	err := e.Encode(v)
-	return out.Bytes(), err
+func html(body []byte, err error) (*answer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return makeAnswer("text/html; charset=utf-8", body), nil
+}
+
+func encode(v any) (*answer, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return makeAnswer("application/json; charset=utf-8", append(body, '\n')), nil
 }
 
 // live is s without what is large.

@@ -98,7 +98,7 @@ func TestHandlerFormats(t *testing.T) {
 		{"/?format=live", "application/json", `"in_use_bytes":`, 200},
 		{"/?format=histogram", "application/json", `"sizes":[`, 200},
 		{"/?format=prometheus", "text/plain; version=0.0.4", "tarn_pool_in_use_bytes{pool=\"one\"} ", 200},
-		{"/metrics", "text/plain; version=0.0.4", "tarn_pool_gets_total{pool=\"one\",class=\"32768\"} ", 200},
+		{"/metrics", "text/plain; version=0.0.4", "tarn_pool_gets_total{pool=\"one\"} ", 200},
 		{"/?format=xml", "text/plain", "no such format", 404},
 		{"/?format=calls", "text/plain", "no such format", 404}, // what is chosen by other parts of the query is no format
 		{"/?format=overview", "text/plain", "no such format", 404},

@@ -92,9 +92,12 @@ func TestProfileIsServed(t *testing.T) {
 	}
 }
 
-func TestClassesCanBeLeftOut(t *testing.T) {
+func TestClassesAreAskedFor(t *testing.T) {
 	h := Handler(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool)
-	if text := body(t, get(t, h, "/metrics?classes=off")); strings.Contains(text, "class=") || !strings.Contains(text, "tarn_pool_in_use_bytes") {
+	if text := body(t, get(t, h, "/metrics?classes=on")); !strings.Contains(text, "tarn_pool_class_gets_total{pool=\"one\",class=") {
+		t.Errorf("%.300s", text)
+	}
+	if text := body(t, get(t, h, "/metrics")); strings.Contains(text, "class=") || !strings.Contains(text, "tarn_pool_in_use_bytes") {
 		t.Errorf("%.300s", text)
 	}
 }

@@ -1,7 +1,10 @@
 "use strict";
 // Charts: hand-written SVG, redrawn once a second from a short history. Everything interpolated into
 // markup here is a number; names from the program never are.
-const span = 180e3; // milliseconds of history kept, and the most on the time axis
+const span = 180e3, step = 10e3, hour = 3600e3; // milliseconds: kept at a second, between points before that, and kept at all
+
+// since says how long ago something was, in seconds or minutes.
+function since(seconds) { return seconds < 180 ? seconds.toFixed(0) + " s ago" : (seconds / 60).toFixed(0) + " min ago"; }
 
 function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -59,7 +62,7 @@ class Chart {
     this.points = points; this.w = this.figure.clientWidth; this.h = this.svg.clientHeight;
     if (!this.w || !points.length) return;
     this.now = points[points.length - 1].t;
-    this.axis = [30e3, 60e3, 120e3].find(a => this.now - points[0].t <= a) || span;
+    this.axis = [30e3, 60e3, 120e3, span, 600e3, 1200e3].find(a => this.now - points[0].t <= a) || hour;
     this.svg.setAttribute("viewBox", `0 0 ${this.w} ${this.h}`);
     this.at = this.chosen ? points.findIndex(p => p.t >= this.chosen) : -1;
     let out = this.draw(this, points);
@@ -111,7 +114,7 @@ function drawMemory(c, points) {
   out += mark(last.peak, "crest", "peak") + mark(last.budget, "cap", "budget");
   for (let s = 0; s < c.axis / 1000; s += c.axis / 6000) {
     const x = c.w - s * 1000 / c.axis * c.w;
-    out += `<text text-anchor="${s ? "middle" : "end"}" x="${x}" y="${c.h - 4}">${s ? "−" + s + " s" : "now"}</text>`;
+    out += `<text text-anchor="${s ? "middle" : "end"}" x="${x}" y="${c.h - 4}">${s ? "−" + (c.axis > span ? s / 60 + " min" : s + " s") : "now"}</text>`;
   }
   return out;
 }

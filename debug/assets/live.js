@@ -1,5 +1,5 @@
 // Live: asks the handler for figures once a second while the page is visible, keeps three minutes of
-// them, and takes the parts the server draws (tables, sizes, stacks) from the page itself.
+// them and one point every ten seconds of the hour before, of which the handler has what was before the page was opened, and takes the parts the server draws (tables, sizes, stacks) from the page itself.
 const $ = id => document.getElementById(id);
 const first = JSON.parse($("first").textContent);
 const pool = first.pool, params = "?pool=" + encodeURIComponent(pool); // "" is the overview of all pools
@@ -11,8 +11,47 @@ let history = [], rates = new Map(), paused = false, tick = 0, failures = 0;
 function restore() {
   try {
     const old = JSON.parse(sessionStorage.getItem(keep)) || [];
-    history = old.filter(p => p.t > Date.parse(first.time) - span);
+    history = old.filter(p => p.t > Date.parse(first.time) - hour);
   } catch { history = []; }
+}
+// forget thins out what is older than three minutes, and drops what is older than an hour.
+function forget() {
+  const now = history[history.length - 1].t;
+  let last = 0;
+  history = history.filter(p => {
+    if (p.t > now - span) return true;
+    if (p.t <= now - hour || !p.cut && p.t - last < step - 500) return false;
+    last = p.t;
+    return true;
+  });
+}
+// recall puts what the handler has kept before what this page has seen.
+function recall(past) {
+  const points = past.pool ? past.pool.map(p => ({ t: p.t, use: p.in_use_bytes, pin: null, idle: p.idle_bytes, gets: p.gets, hits: p.hits })) : past.calls || [];
+  const oldest = history.length ? history[0].t : Infinity, before = [];
+  for (const p of points) {
+    if (p.t >= oldest) break;
+    const last = before[before.length - 1], cut = !last || p.t - last.t > 3 * step;
+    before.push({ ...p, cut, started: past.started, ...change(cut ? undefined : last, p) });
+  }
+  if (!before.length || !history.length) return;
+  const last = before[before.length - 1], next = history[0];
+  if (next.started === past.started && next.t - last.t < 3 * step) Object.assign(next, { cut: false }, next.rate === null ? change(last, next) : {});
+  history = before.concat(history);
+  forget();
+}
+// change is what happened a second between two points, of a pool or of calls.
+function change(before, now) {
+  const calls = now.calls !== undefined;
+  if (!before) return calls ? { rate: null, errors: null, mean: null } : { rate: null, hit: null };
+  const seconds = (now.t - before.t) / 1000;
+  if (!calls) {
+    const gets = Math.max(now.gets - before.gets, 0);
+    return { rate: gets / seconds, hit: gets ? Math.min(Math.max(now.hits - before.hits, 0) / gets, 1) : null };
+  }
+  const done = Math.max(now.done - before.done, 0);
+  return { rate: Math.max(now.calls - before.calls, 0) / seconds, errors: Math.max(now.failed - before.failed, 0) / seconds,
+    mean: done ? Math.max(now.seconds - before.seconds, 0) / done : null };
 }
 
 // takeCalls adds what a server or client did since the last answer.
@@ -23,13 +62,8 @@ function takeCalls(snapshot) {
   const t = Date.parse(snapshot.time), last = history[history.length - 1];
   if (last && t <= last.t) return;
   const cut = !last || last.started !== snapshot.started || t - last.t > outage, before = cut ? undefined : last;
-  const now = { t, cut, started: snapshot.started, calls: e.calls, done: e.done, failed: e.failed, seconds: e.seconds, rate: null, errors: null, mean: null };
-  if (before) {
-    const passed = (t - before.t) / 1000, done = Math.max(now.done - before.done, 0);
-    now.rate = Math.max(now.calls - before.calls, 0) / passed;
-    now.errors = Math.max(now.failed - before.failed, 0) / passed;
-    now.mean = done ? Math.max(now.seconds - before.seconds, 0) / done : null;
-  }
+  const now = { t, cut, started: snapshot.started, calls: e.calls, done: e.done, failed: e.failed, seconds: e.seconds };
+  Object.assign(now, change(before, now));
   const next = new Map();
   for (const m of e.methods || []) {
     const had = methods.get(m.name), rate = had && t > had.t ? 1000 * Math.max(m.started - had.started, 0) / (t - had.t) : undefined;
@@ -37,7 +71,7 @@ function takeCalls(snapshot) {
   }
   methods = next;
   history.push(now);
-  while (history[0].t < t - span) history.shift();
+  forget();
 }
 function showCalls() {
   const p = history[history.length - 1];
@@ -65,11 +99,10 @@ function take(snapshot) {
   const before = cut ? undefined : last;
   if (restarted) rates.clear();
   const now = { t, cut, started: snapshot.started, use: p.in_use_bytes, pin: p.pinned_bytes, idle: p.idle_bytes, peak: p.peak_bytes, budget: p.budget_bytes,
-    gets: p.gets, hits: p.hits, rate: null, hit: null, classes: Object.fromEntries((p.classes || []).map(c => [c.size, c.gets])) };
+    gets: p.gets, hits: p.hits, classes: Object.fromEntries((p.classes || []).map(c => [c.size, c.gets])) };
+  Object.assign(now, change(before, now));
   if (before) {
-    const seconds = (t - before.t) / 1000, gets = Math.max(now.gets - before.gets, 0);
-    now.rate = gets / seconds;
-    now.hit = gets ? Math.min(Math.max(now.hits - before.hits, 0) / gets, 1) : null;
+    const seconds = (t - before.t) / 1000;
     for (const c of p.classes || []) {
       const had = before.classes && before.classes[c.size];
       const values = rates.get(c.size) || [];
@@ -79,19 +112,19 @@ function take(snapshot) {
   }
   if (last) delete last.classes;
   history.push(now);
-  while (history[0].t < t - span) history.shift();
+  forget();
 }
 
 const perSecond = value => drawLine(value, v => [0, round(Math.max(...v, 1)), count]);
 const ofCalls = !$("calls") ? [] : [
-  new Chart($("calls"), perSecond(p => p.rate), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " calls/s"}`),
-  new Chart($("errors"), perSecond(p => p.errors), (p, ago) => `${ago.toFixed(0)} s ago\n${p.errors === null ? "–" : count(p.errors) + " errors/s"}`),
-  new Chart($("mean"), drawLine(p => p.mean, v => [0, round(Math.max(...v, 1e-6)), time]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.mean === null ? "no calls" : time(p.mean)}`),
+  new Chart($("calls"), perSecond(p => p.rate), (p, ago) => `${since(ago)}\n${p.rate === null ? "–" : count(p.rate) + " calls/s"}`),
+  new Chart($("errors"), perSecond(p => p.errors), (p, ago) => `${since(ago)}\n${p.errors === null ? "–" : count(p.errors) + " errors/s"}`),
+  new Chart($("mean"), drawLine(p => p.mean, v => [0, round(Math.max(...v, 1e-6)), time]), (p, ago) => `${since(ago)}\n${p.mean === null ? "no calls" : time(p.mean)}`),
 ];
 const charts = endpoint !== undefined ? ofCalls : !pool ? [] : [
-  new Chart($("memory"), drawMemory, (p, ago) => `${ago.toFixed(0)} s ago\nin use ${bytes(p.use)}\n  of it unseen ${bytes(p.pin)}\nidle ${bytes(p.idle)}`),
-  new Chart($("hits"), drawLine(p => p.hit, v => { const low = Math.floor(Math.min(...v) * 20 - 0.5) / 20; return [Math.max(low, 0), 1, percent]; }), (p, ago) => `${ago.toFixed(0)} s ago\n${p.hit === null ? "no gets" : percent(p.hit) + " hits"}`),
-  new Chart($("gets"), drawLine(p => p.rate, v => [0, round(Math.max(...v, 1)), count]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " gets/s"}`),
+  new Chart($("memory"), drawMemory, (p, ago) => `${since(ago)}\nin use ${bytes(p.use)}\n  of it unseen ${p.pin === null ? "–" : bytes(p.pin)}\nidle ${bytes(p.idle)}`),
+  new Chart($("hits"), drawLine(p => p.hit, v => { const low = Math.floor(Math.min(...v) * 20 - 0.5) / 20; return [Math.max(low, 0), 1, percent]; }), (p, ago) => `${since(ago)}\n${p.hit === null ? "no gets" : percent(p.hit) + " hits"}`),
+  new Chart($("gets"), drawLine(p => p.rate, v => [0, round(Math.max(...v, 1)), count]), (p, ago) => `${since(ago)}\n${p.rate === null ? "–" : count(p.rate) + " gets/s"}`),
 ];
 
 function show() {
@@ -156,7 +189,7 @@ function selecting(part) {
 function reveal() { for (const b of document.querySelectorAll("[data-copy]")) b.hidden = !navigator.clipboard; }
 
 async function ask(format) {
-  const page = endpoint !== undefined && !format ? "?view=calls&endpoint=" + encodeURIComponent(endpoint) : pool ? params : "?";
+  const page = endpoint !== undefined && (!format || format === "history") ? "?view=calls&endpoint=" + encodeURIComponent(endpoint) : pool ? params : location.search || "?";
   const answer = await fetch(page + (format ? "&format=" + format : ""), { signal: AbortSignal.timeout(8000), cache: "no-store" });
   if (!answer.ok) throw new Error(answer.status);
   return format ? answer.json() : answer.text();
@@ -209,4 +242,5 @@ document.querySelector(".keys").hidden = false;
 reveal();
 if (endpoint !== undefined) { restore(); takeCalls(first); show(); } else if (pool) { restore(); take(first); show(); } else compare(first);
 status();
+if (charts.length) ask("history").then(past => { recall(past); show(); }, () => { });
 setTimeout(look, 1000);

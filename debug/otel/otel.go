@@ -47,8 +47,8 @@ func (r registration) Unregister() error {
 // Option changes what is published.
 type Option func(*reader)
 
-// WithoutClasses leaves out the instruments that have a point for each size class in use.
-func WithoutClasses() Option { return func(r *reader) { r.ofClasses = nil } }
+// WithClasses adds seven instruments that have a point for each size class in use: the default classes are more than a hundred.
+func WithClasses() Option { return func(r *reader) { r.ofClasses = metrics.Classes() } }
 
 // Register makes meter observe pools. Their names become the attribute "pool"; a pool without a name is
 // named by its position, and one whose name is taken, also by a pool of another Registration, has a number
@@ -63,7 +63,7 @@ func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {
 // RegisterOf makes meter observe the pools that source has at each collection, and its servers and clients,
 // whose instruments have the attribute "endpoint".
 func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Registration, error) {
-	r := &reader{watcher: debug.NewWatcher(source), names: space().Publisher(), ofClasses: metrics.Classes()}
+	r := &reader{watcher: debug.NewWatcher(source), names: space().Publisher()}
 	for _, o := range options {
 		o(r)
 	}

@@ -81,7 +81,7 @@ func TestRegister(t *testing.T) {
 	held := p.Get(4000)
 	defer held.Free()
 	m := &meter{}
-	r, err := Register(m, p, nil)
+	r, err := RegisterOf(m, debug.NewRegistry(p, nil), WithClasses())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestRegister(t *testing.T) {
 	if err := m.callback(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]int64{"tarn.pool.gets 65536 one": 100, "tarn.pool.class_in_use_buffers 4096 one": 1, "tarn.pool.in_use_buffers one": 1} {
+	for key, want := range map[string]int64{"tarn.pool.gets one": 101, "tarn.pool.class_gets 65536 one": 100, "tarn.pool.class_in_use_buffers 4096 one": 1, "tarn.pool.in_use_buffers one": 1} {
 		if got, ok := o.values[key]; !ok || got != want {
 			t.Errorf("%s: got %d, %v; want %d", key, got, ok, want)
 		}
@@ -150,10 +150,10 @@ func TestEqualNames(t *testing.T) {
 	}
 }
 
-// TestWithoutClasses: no instrument is left that has a point for each size class.
+// TestWithoutClasses: where it is not asked for, no instrument is left that has a point for each size class.
 func TestWithoutClasses(t *testing.T) {
 	m := &meter{}
-	if _, err := RegisterOf(m, debug.NewRegistry(tarntest.NewPool(t)), WithoutClasses()); err != nil {
+	if _, err := RegisterOf(m, debug.NewRegistry(tarntest.NewPool(t))); err != nil {
 		t.Fatal(err)
 	}
 	for _, class := range metrics.Classes() {

@@ -86,7 +86,7 @@ func (s samples) observe(name string, v float64, o []metric.ObserveOption) {
 func TestSameAsThePage(t *testing.T) {
 	source := scrape.Source(t)
 	c := &catalogue{families: map[string]scrape.Family{}}
-	r, err := RegisterOf(c, source)
+	r, err := RegisterOf(c, source, WithClasses())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestSameAsThePage(t *testing.T) {
 	source := scrape.Source(t)
 	registry := prometheus.NewPedanticRegistry()
-	register(t, registry, NewOf(source))
+	register(t, registry, NewOf(source, WithClasses()))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

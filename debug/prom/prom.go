@@ -45,9 +45,14 @@ type described[M any] struct {
 // Option changes what a Collector publishes.
 type Option func(*Collector)
 
-// WithoutClasses leaves out the seven families that have a series for each size class in use: the default
-// classes are more than a hundred.
-func WithoutClasses() Option { return func(c *Collector) { c.classes = nil } }
+// WithClasses adds seven families that have a series for each size class in use: the default classes are more than a hundred.
+func WithClasses() Option {
+	return func(c *Collector) {
+		for _, m := range metrics.Classes() {
+			c.classes = append(c.classes, described[metrics.ClassMetric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool", "class"}, nil), valueType(m.Kind)})
+		}
+	}
+}
 
 // space has the names that the Collectors of the process publish.
 var space = sync.OnceValue(func() *names.Space { return new(names.Space) })
@@ -67,9 +72,6 @@ func NewOf(source debug.Source, options ...Option) *Collector {
 	}
 	for _, m := range metrics.Pool() {
 		c.pool = append(c.pool, described[metrics.Metric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool"}, nil), valueType(m.Kind)})
-	}
-	for _, m := range metrics.Classes() {
-		c.classes = append(c.classes, described[metrics.ClassMetric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool", "class"}, nil), valueType(m.Kind)})
 	}
 	for _, m := range metrics.Endpoint() {
 		names := append([]string{"endpoint"}, m.Labels...)

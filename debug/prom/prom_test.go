@@ -29,7 +29,7 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry() // checks each metric against its description
-	register(t, registry, New(p, nil, quiet))
+	register(t, registry, NewOf(debug.NewRegistry(p, nil, quiet), WithClasses()))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -45,16 +45,16 @@ func TestCollector(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]float64{
-		"tarn_pool_gets_total 65536 one":    100,
-		"tarn_pool_gets_total oversize one": 1,
-		"tarn_pool_in_use_buffers one":      1,
-		"tarn_pool_in_use_buffers two":      0,
+		"tarn_pool_class_gets_total 65536 one":    100,
+		"tarn_pool_class_gets_total oversize one": 1,
+		"tarn_pool_in_use_buffers one":            1,
+		"tarn_pool_in_use_buffers two":            0,
 	} {
 		if got, ok := found[key]; !ok || got != want {
 			t.Errorf("%s: got %v, %v; want %v", key, got, ok, want)
 		}
 	}
-	if _, ok := found["tarn_pool_gets_total 4096 one"]; ok {
+	if _, ok := found["tarn_pool_class_gets_total 4096 one"]; ok {
 		t.Error("a class never asked for is published")
 	}
 }
@@ -63,8 +63,8 @@ func TestCollector(t *testing.T) {
 func TestCollectorsShareARegistry(t *testing.T) {
 	pools := debug.NewRegistry()
 	registry := prometheus.NewPedanticRegistry()
-	register(t, registry, NewOf(pools, WithoutClasses()))
-	register(t, registry, New(newPool(t, "first")))
+	register(t, registry, NewOf(pools))
+	register(t, registry, NewOf(debug.NewRegistry(newPool(t, "first")), WithClasses()))
 	pools.Add(newPool(t, "later"))
 	families, err := registry.Gather()
 	if err != nil {
@@ -79,14 +79,14 @@ func TestCollectorsShareARegistry(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"tarn_pool_in_use_bytes pool=first", "tarn_pool_in_use_bytes pool=later", "tarn_pool_gets_total pool=first",
+		"tarn_pool_in_use_bytes pool=first", "tarn_pool_in_use_bytes pool=later", "tarn_pool_gets_total pool=later", "tarn_pool_class_gets_total pool=first",
 		"tarn_pool_pinned_unseen_bytes pool=first", "tarn_pool_requested_size_bytes pool=later",
 	} {
 		if !seen[want] {
 			t.Errorf("%s is not published", want)
 		}
 	}
-	if seen["tarn_pool_gets_total pool=later"] {
+	if seen["tarn_pool_class_gets_total pool=later"] {
 		t.Error("a collector without classes publishes them")
 	}
 }

@@ -34,11 +34,6 @@ func Var(pools ...*tarn.Pool) expvar.Var {
 			for _, m := range metrics.Pool() {
 				values[m.Name] = m.Value(s)
 			}
-			for _, m := range metrics.Classes() {
-				for _, c := range s.Classes {
-					values[m.Name] += m.Value(c)
-				}
-			}
 			name := names.Unused(names.Pool(p.Name(), i), func(name string) bool { return all[name] != nil })
 			all[name] = values
 		}

@@ -51,19 +51,24 @@ func Pool() []Metric {
 		{"tarn_pool_misused_total", "Uses and frees of freed references, and writes to freed memory.", "{misuse}", Counter, func(s tarn.Stats) float64 { return float64(s.Misused) }},
 		{"tarn_pool_refused_total", "Foreign slices that were offered to the pool and refused.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Refused) }},
 		{"tarn_pool_over_budget_total", "Gets that went over the budget.", "{get}", Counter, func(s tarn.Stats) float64 { return float64(s.OverBudget) }},
+		{"tarn_pool_gets_total", "Buffers requested.", "{get}", Counter, func(s tarn.Stats) float64 { return float64(s.Gets) }},
+		{"tarn_pool_hits_total", "Gets served from idle slabs.", "{get}", Counter, func(s tarn.Stats) float64 { return float64(s.Hits) }},
+		{"tarn_pool_misses_total", "Gets that allocated.", "{get}", Counter, func(s tarn.Stats) float64 { return float64(s.Misses) }},
+		{"tarn_pool_frees_total", "Slabs whose last reference was freed.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Frees) }},
+		{"tarn_pool_dropped_total", "Slabs not kept when they were returned, or given up later.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Dropped) }},
 		{"tarn_pool_gc_cycles_total", "Garbage collections seen by the pool.", "{cycle}", Counter, func(s tarn.Stats) float64 { return float64(s.Cycles) }},
 	}
 }
 
-// Classes returns the metrics that each size class has. Summed over classes they are the pool's, but
-// for classes that a pool has given up.
+// Classes returns the metrics that each size class has, which are published only where they are asked for: the default classes are more
+// than a hundred. Summed over classes they are the pool's, but for classes that a pool has given up.
 func Classes() []ClassMetric {
 	return []ClassMetric{
-		{"tarn_pool_gets_total", "Buffers requested.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Gets) }},
-		{"tarn_pool_hits_total", "Gets served from idle slabs.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Hits) }},
-		{"tarn_pool_misses_total", "Gets that allocated.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Misses) }},
-		{"tarn_pool_frees_total", "Slabs whose last reference was freed.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Frees) }},
-		{"tarn_pool_dropped_total", "Slabs not kept when they were returned, or given up later.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Dropped) }},
+		{"tarn_pool_class_gets_total", "Buffers requested, by size class.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Gets) }},
+		{"tarn_pool_class_hits_total", "Gets served from idle slabs, by size class.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Hits) }},
+		{"tarn_pool_class_misses_total", "Gets that allocated, by size class.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Misses) }},
+		{"tarn_pool_class_frees_total", "Slabs whose last reference was freed, by size class.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Frees) }},
+		{"tarn_pool_class_dropped_total", "Slabs not kept when they were returned, or given up later, by size class.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Dropped) }},
 		{"tarn_pool_class_in_use_buffers", "Slabs of the class in use.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.InUse) }},
 		{"tarn_pool_class_idle_buffers", "Slabs of the class kept for reuse.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.Idle) }},
 	}

@@ -77,7 +77,7 @@ func Source(t testing.TB) debug.Source {
 func Read(t testing.TB, source debug.Source) Page {
 	t.Helper()
 	w := httptest.NewRecorder()
-	debug.HandlerOf(source).ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/tarn/metrics", nil))
+	debug.HandlerOf(source).ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/tarn/metrics?classes=on", nil))
 	if w.Code != 200 {
 		t.Fatalf("the page's metrics: status %d", w.Code)
 	}
