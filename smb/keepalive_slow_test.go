@@ -85,6 +85,7 @@ func TestKeepAliveWhileAFrameArrives(t *testing.T) {
 		})
 		// On a socket the receiver is not woken before much of the frame has arrived, unless it is interrupted.
 		t.Run("tcp/"+kind, func(t *testing.T) {
+			t.Parallel()
 			read(t, kind, 400*time.Millisecond, func() (client, server net.Conn) { return faultnet.Joined(t) })
 		})
 	}

@@ -225,7 +225,7 @@ func TestUnsayableLinks(t *testing.T) {
 // TestListingMemory lists directories without an end, of names as long as they may be: what is live when the listing fails is at most
 // a quarter more than Limits.MaxListing, and the entries that were read are returned.
 func TestListingMemory(t *testing.T) {
-	const most = 16 << 20
+	const most = 8 << 20
 	for i, kind := range kinds() {
 		s := protections()[kind]
 		var n int
@@ -286,8 +286,8 @@ func TestListingMemory(t *testing.T) {
 		}); !errors.Is(err, smb.ErrTooMany) || depth > 1 {
 			t.Errorf("%s: WalkDir: %v, %d deep", kind, err, depth)
 		}
-		if testing.Short() && i > 0 {
-			continue // it removes as many entries as are listed, one after the other
+		if i > 0 {
+			continue // it removes as many entries as are listed, one after the other, and protection makes no difference to what it holds
 		}
 		if err := share.RemoveAll("d"); !errors.Is(err, smb.ErrTooMany) {
 			t.Errorf("%s: RemoveAll: %v", kind, err)
