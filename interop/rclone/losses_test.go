@@ -16,29 +16,42 @@ import (
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
+// lossySuite is a suite of rclone's that is run with Tarn's backend while its connections are lost.
+type lossySuite struct {
+	pkg    string
+	env    []string
+	passes int   // at least
+	whole  int64 // bytes that each connection carries at least: more than one request of the suite has
+}
+
+func lossySuites() []lossySuite {
+	return []lossySuite{
+		{"fs/sync", nil, 130, 256 << 10},
+		{"fs/operations", []string{"RCLONE_MULTI_THREAD_CHUNK_SIZE=64Ki"}, 200, 256 << 10},
+		{"vfs", []string{"RCLONE_POLL_INTERVAL=0"}, 300, 3 << 19}, // it writes a file of 5 MiB
+	}
+}
+
+func (s lossySuite) command(t *testing.T, srv *server) *exec.Cmd {
+	bin := shop(t).build(t, tarnsmb, rclone+"/"+s.pkg, "test", "-c")
+	cmd := exec.Command(bin, "-remote", srv.share, "-test.v", "-test.timeout=15m")
+	cmd.Dir = filepath.Join(shop(t).rclone, filepath.FromSlash(s.pkg))
+	cmd.Env = append(srv.env(tarnsmb), s.env...)
+	return cmd
+}
+
 // TestSuitesWithLosses runs rclone's suites with Tarn's backend over connections each of which is reset after some number of bytes. The
 // server goes on.
 func TestSuitesWithLosses(t *testing.T) {
 	if os.Getenv("TARN_LONG") != "1" {
 		t.Skip("only with TARN_LONG=1")
 	}
-	for _, suite := range []struct {
-		pkg    string
-		env    []string
-		passes int
-	}{
-		{"fs/sync", nil, 130},
-		{"fs/operations", []string{"RCLONE_MULTI_THREAD_CHUNK_SIZE=64Ki"}, 200},
-	} {
+	for _, suite := range lossySuites() {
 		for _, mode := range rig.Modes() {
 			t.Run(suite.pkg+" "+mode.Name(), func(t *testing.T) {
 				s := rigtest.Start(t, rig.Config{Mode: mode})
-				l := resetting(t, s.Addr)
-				srv := configure(t, s, l.addr)
-				bin := shop(t).build(t, tarnsmb, rclone+"/"+suite.pkg, "test", "-c")
-				cmd := exec.Command(bin, "-remote", srv.share, "-test.v", "-test.timeout=15m")
-				cmd.Dir = filepath.Join(shop(t).rclone, filepath.FromSlash(suite.pkg))
-				cmd.Env = append(srv.env(tarnsmb), suite.env...)
+				l := resetting(t, s.Addr, suite.whole)
+				cmd := suite.command(t, configure(t, s, l.addr))
 				out, err := cmd.CombinedOutput()
 				passed := count("PASS", out)
 				t.Logf("%d tests passed, %d connections were reset", passed, l.resets.Load())
@@ -53,16 +66,17 @@ func TestSuitesWithLosses(t *testing.T) {
 // resetter relays connections, and resets each after a random number of bytes.
 type resetter struct {
 	addr   string
+	whole  int64
 	resets atomic.Int64
 }
 
-// resetting relays connections with the server at addr until the test ends.
-func resetting(t *testing.T, addr string) *resetter {
+// resetting relays connections with the server at addr until the test ends, and resets each after one to three times whole bytes.
+func resetting(t *testing.T, addr string, whole int64) *resetter {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &resetter{addr: l.Addr().String()}
+	r := &resetter{addr: l.Addr().String(), whole: whole}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -85,7 +99,7 @@ func (r *resetter) relay(client *net.TCPConn, addr string) {
 	}
 	server := nc.(*net.TCPConn)
 	var left atomic.Int64
-	left.Store(256<<10 + rand.Int64N(512<<10)) // more than one request of the suites has
+	left.Store(r.whole + rand.Int64N(2*r.whole))
 	var once sync.Once
 	end := func() {
 		once.Do(func() { client.Close(); server.Close() })
@@ -119,46 +133,47 @@ func (r *resetter) relay(client *net.TCPConn, addr string) {
 	both.Wait()
 }
 
-// TestSuiteWithRestarts runs a suite while the server is ended and started again every few seconds.
-func TestSuiteWithRestarts(t *testing.T) {
+// TestSuitesWithRestarts runs rclone's suites while the server is ended and started again every few seconds.
+func TestSuitesWithRestarts(t *testing.T) {
 	if os.Getenv("TARN_LONG") != "1" {
 		t.Skip("only with TARN_LONG=1")
 	}
-	for _, mode := range rig.Modes() {
-		t.Run(mode.Name(), func(t *testing.T) {
-			s := rigtest.Start(t, rig.Config{Mode: mode})
-			srv := configure(t, s, s.Addr)
-			bin := shop(t).build(t, tarnsmb, rclone+"/fs/sync", "test", "-c")
-			cmd := exec.Command(bin, "-remote", srv.share, "-test.v", "-test.timeout=15m")
-			cmd.Dir, cmd.Env = filepath.Join(shop(t).rclone, "fs", "sync"), srv.env(tarnsmb)
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
+	for _, suite := range lossySuites() {
+		for _, mode := range rig.Modes() {
+			t.Run(suite.pkg+" "+mode.Name(), func(t *testing.T) { runWithRestarts(t, suite, mode) })
+		}
+	}
+}
+
+func runWithRestarts(t *testing.T, suite lossySuite, mode rig.Mode) {
+	s := rigtest.Start(t, rig.Config{Mode: mode})
+	cmd := suite.command(t, configure(t, s, s.Addr))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(3 * time.Second)
+	defer tick.Stop()
+	var err error
+	restarts := 0
+	for running := true; running; {
+		select {
+		case <-tick.C:
+			s.Kill()
+			if err := s.Start(); err != nil {
+				t.Error(err)
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			tick := time.NewTicker(3 * time.Second)
-			defer tick.Stop()
-			var err error
-			restarts := 0
-			for running := true; running; {
-				select {
-				case <-tick.C:
-					s.Kill()
-					if err := s.Start(); err != nil {
-						t.Error(err)
-					}
-					restarts++
-				case err = <-ended:
-					running = false
-				}
-			}
-			passed := count("PASS", out.Bytes())
-			t.Logf("%d tests passed, the server was started again %d times", passed, restarts)
-			if err != nil || passed < 130 || restarts == 0 {
-				t.Errorf("%v\n%s", err, tail(out.Bytes()))
-			}
-		})
+			restarts++
+		case err = <-ended:
+			running = false
+		}
+	}
+	passed := count("PASS", out.Bytes())
+	t.Logf("%d tests passed, the server was started again %d times", passed, restarts)
+	if err != nil || passed < suite.passes || restarts == 0 {
+		t.Errorf("%v\n%s", err, tail(out.Bytes()))
 	}
 }

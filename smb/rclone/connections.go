@@ -62,11 +62,18 @@ type lease struct {
 // get returns a lease of a session with a mount of the named share; "" for none. The caller releases it with the operation's error.
 //
 // Where another session cannot be made, one that exists is used: it waits for a server that is started again, and the server may refuse
-// more connections.
+// more connections. Where there is none, a server that cannot be reached is dialled again for smb.DefaultRedialTimeout, as one is whose
+// connection was lost: it may be starting.
 func (c *connections) get(ctx context.Context, share string) (*lease, error) {
 	l := c.take()
 	err := l.prepare(ctx, share)
-	if err != nil && l.Session == nil && ctx.Err() == nil && l.moveToLive() {
+	begun := time.Now()
+	for pause := firstPause; err != nil && l.Session == nil && ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		if !l.moveToLive() {
+			if !errors.Is(err, smb.ErrConnLost) || time.Since(begun)+pause > smb.DefaultRedialTimeout || !c.pause(ctx, pause) {
+				break
+			}
+		}
 		err = l.prepare(ctx, share)
 	}
 	if err != nil {
@@ -74,6 +81,28 @@ func (c *connections) get(ctx context.Context, share string) (*lease, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// Pauses between attempts to make the first session.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
+
+// pause waits for d; false if ctx ends or the connections are closed meanwhile.
+func (c *connections) pause(ctx context.Context, d time.Duration) bool {
+	c.mu.Lock()
+	closing := c.closing
+	c.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-closing.Done():
+	}
+	return false
 }
 
 // moveToLive moves the lease to the least used slot with a session; false if there is none.

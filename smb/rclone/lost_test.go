@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rclone/rclone/fs"
@@ -196,4 +197,41 @@ func TestUnknownChanges(t *testing.T) {
 	if n := f.conns.inUse(); n != 0 {
 		t.Errorf("%d leases", n)
 	}
+}
+
+// TestFirstSessionRefused has a server refuse the first connections of a remote, as one does that is started again.
+func TestFirstSessionRefused(t *testing.T) {
+	f, _, _ := newRemote(t, nil)
+	put(t, f, "file", "content")
+	f.conns.close()
+	refused := 0
+	f.conns.dialer.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if refused++; refused <= 3 {
+			return nil, syscall.ECONNREFUSED
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	if _, err := f.NewObject(t.Context(), "file"); err != nil {
+		t.Errorf("refused %d times: %v", refused, err)
+	}
+	f.conns.close()
+	refused = 0
+	ctx, cancel := context.WithCancel(t.Context())
+	f.conns.dialer.DialFunc = func(context.Context, string, string) (net.Conn, error) {
+		cancel()
+		return nil, syscall.ECONNREFUSED
+	}
+	if _, err := f.NewObject(ctx, "file"); err == nil {
+		t.Error("there is no server")
+	}
+}
+
+// TestReaderOfRestartedServer closes a reader whose file the server does not have open any more.
+func TestReaderOfRestartedServer(t *testing.T) {
+	f, srv, _ := newRemote(t, nil)
+	r, err := put(t, f, "file", "content").Open(t.Context())
+	must(t, err)
+	srv.Kill()
+	must(t, srv.Start())
+	must(t, r.Close())
 }

@@ -113,6 +113,9 @@ func (r *reader) Read(p []byte) (int, error) {
 
 func (r *reader) Close() error {
 	err := r.file.Close()
+	if errors.Is(err, smb.ErrHandleLost) {
+		err = nil // the server has closed it, and nothing was written to it
+	}
 	r.lease.release(err)
 	return r.fs.translate(err)
 }
