@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // declarations reads the contracts in doc comments of functions and of interfaces' methods, lets
@@ -162,8 +163,8 @@ func (c *checker) missing(fn *types.Func, id *ast.Ident) {
 		if name == "" || name == "_" {
 			name = "it"
 		}
-		c.emit(analysis.Diagnostic{
-			Pos: id.Pos(), Category: string(comment),
+		c.reports.Emit(analysis.Diagnostic{
+			Pos: id.Pos(), Category: string(report.Comment),
 			Message: fmt.Sprintf("comment: %s takes a %s, and its comment does not say whether it \"takes ownership of %s\" or \"borrows %s\" (rule 2)",
 				fn.Name(), types.TypeString(v.Type(), c.shortly), name, name),
 		}, id.Pos())

@@ -7,6 +7,8 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
+
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // This file finds copies of Chains, Writers and Arenas that the flow analysis does not follow: out of fields, elements
@@ -170,5 +172,5 @@ func (c *checker) containerOf(x ast.Expr) string {
 }
 
 func (c *checker) copy(pos token.Pos, format string, args ...any) {
-	c.emit(analysis.Diagnostic{Pos: pos, Category: string(copied), Message: fmt.Sprintf(format, args...)}, token.NoPos)
+	c.reports.Emit(analysis.Diagnostic{Pos: pos, Category: string(report.Copy), Message: fmt.Sprintf(format, args...)}, token.NoPos)
 }

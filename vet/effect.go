@@ -12,6 +12,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // free ends references.
@@ -24,7 +25,7 @@ func (f *function) free(s *state, b binding, pos token.Pos) {
 				continue
 			}
 			if l.kept.by != noKeeper {
-				f.report(s, escape, r, l.kept.pos, l.kept.in)
+				f.report(s, report.Escape, r, l.kept.pos, l.kept.in)
 			}
 			s.lives[r] = life{st: freed, pos: pos, with: l.with, changes: l.changes, deferer: f.deferring}
 			f.unshare(s, r)
@@ -71,9 +72,9 @@ func (f *function) mayEnd(s *state, r *ref, l life, pos token.Pos, to string) bo
 // reportLent reports that a reference is freed or given away that this function does not own.
 func (f *function) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
 	if l.by == whenTestEnds {
-		f.report(s, double, r, pos, to)
+		f.report(s, report.Double, r, pos, to)
 	} else {
-		f.report(s, contradiction, r, pos, to)
+		f.report(s, report.Contract, r, pos, to)
 	}
 	s.forget(r)
 }
@@ -253,7 +254,7 @@ func (f *function) drained(s *state, b binding, p contracts.Param, v ssa.Value, 
 func (f *function) notMoved(s *state, b binding, pos token.Pos) {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.by == copiedBy {
-			f.report(s, copied, r, pos, "")
+			f.report(s, report.Copy, r, pos, "")
 			s.forget(r)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // field is a field of a struct type that this package declares.
@@ -84,8 +85,8 @@ func (c *checker) unfreed(fns []*ssa.Function) {
 			continue
 		}
 		v := key.owner.Type().Underlying().(*types.Struct).Field(key.index)
-		c.emit(analysis.Diagnostic{
-			Pos: pos, Category: string(leak),
+		c.reports.Emit(analysis.Diagnostic{
+			Pos: pos, Category: string(report.Leak),
 			Message: fmt.Sprintf("leak: the field %s of %s takes a reference here, and no function of this package frees what it holds or gives it away; free it where the %s ends",
 				v.Name(), key.owner.Name(), key.owner.Name()),
 		}, v.Pos())

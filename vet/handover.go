@@ -13,6 +13,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // throughChannel is the reason in life.by of a reference that was sent.
@@ -84,7 +85,7 @@ func (f *function) replaced(s *state, m *ssa.MapUpdate, value binding) {
 	}
 	in := f.inMap(m.Map, m.Key)
 	if old := s.mapped[in]; old != nil {
-		f.report(s, leak, old, m.Pos(), "overwritten")
+		f.report(s, report.Leak, old, m.Pos(), "overwritten")
 	}
 	delete(s.mapped, in)
 	if len(value.refs) == 1 && !value.part && value.refs[0].kind == kinds.Handle && s.lives[value.refs[0]].st == held && s.lives[value.refs[0]].key == nil {
@@ -162,7 +163,7 @@ func (f *function) withError(s *state, ret *ssa.Return, results []binding) {
 		}
 		for _, r := range b.refs {
 			if l := s.lives[r]; l.st == held && l.key == nil && (known || l.failure == nil && r.kind == kinds.Handle) {
-				f.report(s, leak, r, ret.Pos(), how)
+				f.report(s, report.Leak, r, ret.Pos(), how)
 				s.forget(r)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/conditions"
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // lend binds the bytes that a call lends.
@@ -40,7 +41,7 @@ func (f *function) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
 			continue
 		}
 		if l.kept.by != noKeeper {
-			f.report(s, escape, r, l.kept.pos, l.kept.in)
+			f.report(s, report.Escape, r, l.kept.pos, l.kept.in)
 		}
 		s.lives[r] = life{st: freed, pos: pos, by: f.callText(c)}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // refsOf is the binding of a value: of a handle, its ref; of a pointer, the content of the memory.
@@ -450,7 +451,7 @@ func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding)
 			l.st = held
 			s.lives[r] = l
 		} else if zero && !p.IsElement() || l.alive && k == kinds.Handle {
-			f.report(s, leak, r, st.Pos(), "overwritten")
+			f.report(s, report.Leak, r, st.Pos(), "overwritten")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // checkFree reports the fields that a type's Free does not free: a method of that name must end all
@@ -35,8 +36,8 @@ func (c *checker) checkFree(f *function) {
 		if freed[i] || c.kinds.Of(v.Type()) == kinds.Untracked && !c.kinds.Elements(v.Type()) {
 			continue
 		}
-		c.emit(analysis.Diagnostic{
-			Pos: fn.Pos(), Category: string(leak),
+		c.reports.Emit(analysis.Diagnostic{
+			Pos: fn.Pos(), Category: string(report.Leak),
 			Message: fmt.Sprintf("leak: %s does not free the field %s, which holds references", fn.Name(), v.Name()),
 		}, v.Pos())
 	}

@@ -107,19 +107,19 @@ func (c *checker) pools(set *poolfile.Set, fns []*ssa.Function) {
 		Contracts: set,
 		Fact:      func(fn *types.Func, sum *pools.Summary) bool { return c.pass.ImportObjectFact(fn, sum) },
 		Report: func(d pools.Finding) {
-			c.emit(analysis.Diagnostic{Pos: d.Pos, Category: d.Kind, Message: d.Message, Related: d.Related}, d.Taken)
+			c.reports.Emit(analysis.Diagnostic{Pos: d.Pos, Category: d.Kind, Message: d.Message, Related: d.Related}, d.Taken)
 		},
 		Name: func(pos token.Pos) string {
 			at := c.sites[pos]
-			if len(at.lhs) == 0 {
+			if len(at.LHS) == 0 {
 				return ""
 			}
-			if name := types.ExprString(at.lhs[0]); name != "_" {
+			if name := types.ExprString(at.LHS[0]); name != "_" {
 				return name
 			}
 			return ""
 		},
-		Where: c.where,
+		Where: c.reports.Where,
 	}
 	check.Run(fns, func(fn *types.Func, sum *pools.Summary) { c.pass.ExportObjectFact(fn, sum) })
 }

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,36 +13,11 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
-
-// mistake is a kind of finding: the diagnostic's category and its name in directives.
-type mistake string
-
-const (
-	leak          mistake = "leak"
-	use           mistake = "use"
-	double        mistake = "double"
-	escape        mistake = "escape"
-	copied        mistake = "copy"
-	sharedWrite   mistake = "write"
-	contradiction mistake = "contract"
-	comment       mistake = "comment"
-	directive     mistake = "directive"
-)
-
-func (c *checker) line(pos token.Pos) int { return c.pass.Fset.Position(pos).Line }
-
-// where is a line, with its file's name when it differs from near's.
-func (c *checker) where(pos, near token.Pos) string {
-	p, q := c.pass.Fset.Position(pos), c.pass.Fset.Position(near)
-	if p.Filename != q.Filename {
-		return fmt.Sprintf("%s:%d", filepath.Base(p.Filename), p.Line)
-	}
-	return fmt.Sprintf("line %d", p.Line)
-}
 
 // report reports a finding about r, at pos.
-func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how string) {
+func (f *function) report(s *state, kind report.Kind, r *ref, pos token.Pos, how string) {
 	if f.quiet {
 		return
 	}
@@ -58,27 +32,27 @@ func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how str
 		subject = "the reference"
 	}
 	switch kind {
-	case leak:
+	case report.Leak:
 		if r.kind == kinds.Bag && f.emptied() {
 			return
 		}
 		f.leak(s, r, l, &d, pos, how)
-	case use:
+	case report.Use:
 		switch {
 		case how == "bytes" && l.st == freed:
-			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was freed at %s", subject, f.where(l.pos, pos))
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was freed at %s", subject, f.reports.Where(l.pos, pos))
 		case how == "bytes" && l.by != throughChannel:
-			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which %s took over at %s", subject, l.by, f.where(l.pos, pos))
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which %s took over at %s", subject, l.by, f.reports.Where(l.pos, pos))
 		case how == "bytes" && l.by == throughChannel:
-			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was sent at %s, and its receiver may have freed it", subject, f.where(l.pos, pos))
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was sent at %s, and its receiver may have freed it", subject, f.reports.Where(l.pos, pos))
 		case how == "loan":
-			d.Message = fmt.Sprintf("use after free: these bytes are borrowed until the next call of a method of %s, and that is %s at %s", r.owner, l.by, f.where(l.pos, pos))
+			d.Message = fmt.Sprintf("use after free: these bytes are borrowed until the next call of a method of %s, and that is %s at %s", r.owner, l.by, f.reports.Where(l.pos, pos))
 		case how == "views":
 			d.Message = fmt.Sprintf("use after free: these views of %s ended when bytes were taken out of it", subject)
 		case l.by == throughChannel:
-			d.Message = fmt.Sprintf("use after free: %s was sent at %s and is %s here: its receiver owns it; use it before, or send %s", subject, f.where(l.pos, pos), how, or(addRef(name), "a Ref"))
+			d.Message = fmt.Sprintf("use after free: %s was sent at %s and is %s here: its receiver owns it; use it before, or send %s", subject, f.reports.Where(l.pos, pos), how, or(addRef(name), "a Ref"))
 		case l.st == freed:
-			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.where(l.pos, pos), how)
+			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.reports.Where(l.pos, pos), how)
 		default:
 			cure := "use it before, or pass " + or(addRef(name), "a Ref")
 			if r.kind != kinds.Handle {
@@ -86,25 +60,25 @@ func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how str
 			} else if exchanges(l.by) {
 				cure = "use what it returned, or take a Ref before"
 			}
-			d.Message = fmt.Sprintf("use after free: %s took ownership of %s at %s, and it is %s here; %s", l.by, subject, f.where(l.pos, pos), how, cure)
+			d.Message = fmt.Sprintf("use after free: %s took ownership of %s at %s, and it is %s here; %s", l.by, subject, f.reports.Where(l.pos, pos), how, cure)
 		}
 		f.related(&d, l.pos, "ownership ended here")
-	case double:
+	case report.Double:
 		f.twice(r, l, &d, pos, subject, how)
 		f.related(&d, l.pos, "freed here first")
-	case escape:
+	case report.Escape:
 		switch how {
 		case "append":
 			d.Message = "escape: append to Bytes()[:0] leaves the buffer when the bytes do not fit; copy into Bytes(), or append to a tarn.Writer"
 		default:
 			f.escaped(r, l, &d, pos, subject, how)
 		}
-	case copied:
-		d.Message = fmt.Sprintf("copy: %s was copied by value at %s and is used again here; the two own the same memory: use a pointer, or AppendChain to move the bytes", subject, f.where(l.moved, pos))
+	case report.Copy:
+		d.Message = fmt.Sprintf("copy: %s was copied by value at %s and is used again here; the two own the same memory: use a pointer, or AppendChain to move the bytes", subject, f.reports.Where(l.moved, pos))
 		f.related(&d, l.moved, "copied here")
-	case sharedWrite:
+	case report.Write:
 		d.Message = fmt.Sprintf("write: bytes of %s are written while another reference to them is alive (rule 3); write before Ref or Slice, or check Unique", subject)
-	case contradiction:
+	case report.Contract:
 		d.Message = fmt.Sprintf("contract: the comment says that %s borrows %s, but it is %s here", f.fn.Name(), subject, f.verb(how))
 	}
 	if d.Pos != r.pos && r.pos.IsValid() {
@@ -113,7 +87,7 @@ func (f *function) report(s *state, kind mistake, r *ref, pos token.Pos, how str
 	for _, step := range s.Trail.Steps() {
 		f.related(&d, step.Cond.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
 	}
-	f.emit(d, r.pos)
+	f.reports.Emit(d, r.pos)
 }
 
 func (f *function) verb(how string) string {
@@ -137,7 +111,7 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 	at, hasSite := f.sites[r.pos]
 	from := ""
 	if hasSite {
-		from = " from " + at.text()
+		from = " from " + at.Text()
 	}
 	what := "the reference" + from
 	if name != "" {
@@ -166,8 +140,8 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 		d.Message = fmt.Sprintf("leak: the references collected in %s are not freed %s; range over it and free each", or(name, "the slice"), f.wayOut(s, pos))
 	case r.kind == kinds.Container && l.pos.IsValid():
 		d.Message = fmt.Sprintf("leak: %s holds what this call put in, and is not freed %s; free it, or move its content on", or(name, "the container"), f.wayOut(s, pos))
-	case hasSite && at.stmt != nil && len(at.lhs) == 0:
-		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", at.text())
+	case hasSite && at.Stmt != nil && len(at.LHS) == 0:
+		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", at.Text())
 	case how == "loop":
 		d.Message = fmt.Sprintf("leak: %s is not freed before the next iteration of the loop takes another one%s; free it, or give it away, on every path through the loop", what, f.pathText(s, origin))
 	default:
@@ -183,10 +157,10 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 
 // wayOut describes the path to a return.
 func (f *function) wayOut(s *state, pos token.Pos) string {
-	if pos == f.fn.Pos() || f.line(pos) == 0 {
+	if pos == f.fn.Pos() || f.reports.Line(pos) == 0 {
 		return "when the function ends" + f.pathText(s, pos)
 	}
-	return fmt.Sprintf("on the path that returns at line %d%s", f.line(pos), f.pathText(s, pos))
+	return fmt.Sprintf("on the path that returns at line %d%s", f.reports.Line(pos), f.pathText(s, pos))
 }
 
 // pathText lists the last decisions of the path.
@@ -194,7 +168,9 @@ func (f *function) pathText(s *state, near token.Pos) string {
 	var steps []*flow.Trail
 	for _, next := range s.Trail.Steps() {
 		// When a condition, or a part of one, was tested several times, the last decision counts.
-		steps = slices.DeleteFunc(steps, func(before *flow.Trail) bool { return f.line(before.Cond.Pos()) == f.line(next.Cond.Pos()) })
+		steps = slices.DeleteFunc(steps, func(before *flow.Trail) bool {
+			return f.reports.Line(before.Cond.Pos()) == f.reports.Line(next.Cond.Pos())
+		})
 		steps = append(steps, next)
 	}
 	if len(steps) > 4 {
@@ -202,7 +178,7 @@ func (f *function) pathText(s *state, near token.Pos) string {
 	}
 	var parts []string
 	for _, step := range steps {
-		parts = append(parts, fmt.Sprintf("%s is %v", f.where(step.Cond.Pos(), near), step.Taken))
+		parts = append(parts, fmt.Sprintf("%s is %v", f.reports.Where(step.Cond.Pos(), near), step.Taken))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -217,7 +193,7 @@ func (f *function) related(d *analysis.Diagnostic, pos token.Pos, text string) {
 }
 
 // overwriter finds b = b.Slice(i, j) for the variable that r was in.
-func (f *function) overwriter(r *ref) *site {
+func (f *function) overwriter(r *ref) *report.Site {
 	if r.site == nil {
 		return nil
 	}
@@ -240,10 +216,10 @@ func (f *function) overwriter(r *ref) *site {
 				continue
 			}
 			at, ok := f.sites[call.Pos()]
-			if !ok || len(at.lhs) != 1 || at.call == nil {
+			if !ok || len(at.LHS) != 1 || at.Call == nil {
 				continue
 			}
-			if sel, ok := at.call.Fun.(*ast.SelectorExpr); ok && types.ExprString(sel.X) == types.ExprString(at.lhs[0]) {
+			if sel, ok := at.Call.Fun.(*ast.SelectorExpr); ok && types.ExprString(sel.X) == types.ExprString(at.LHS[0]) {
 				return &at
 			}
 		}
@@ -252,10 +228,10 @@ func (f *function) overwriter(r *ref) *site {
 }
 
 // narrow makes the message for a leak by b = b.Slice(i, j), which has a mechanical fix.
-func (f *function) narrow(d *analysis.Diagnostic, at *site, name, from string) {
-	sel := at.call.Fun.(*ast.SelectorExpr)
+func (f *function) narrow(d *analysis.Diagnostic, at *report.Site, name, from string) {
+	sel := at.Call.Fun.(*ast.SelectorExpr)
 	d.Message = fmt.Sprintf("leak: %s = %s.Slice(…) takes a second reference and loses the first one%s; %s.Narrow(…) keeps one", name, name, from, name)
-	d.Pos = at.call.Pos()
+	d.Pos = at.Call.Pos()
 	d.SuggestedFixes = []analysis.SuggestedFix{{
 		Message:   "replace Slice by Narrow",
 		TextEdits: []analysis.TextEdit{{Pos: sel.Sel.Pos(), End: sel.Sel.End(), NewText: []byte("Narrow")}},
@@ -283,7 +259,7 @@ func (f *function) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos
 	returned := how == "returned" || strings.HasSuffix(how, " returned")
 	switch {
 	case r.kind == kinds.Loan && returned:
-		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s, but %s at %s ended that; return a copy of them", r.owner, how, l.by, f.where(l.pos, pos))
+		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s, but %s at %s ended that; return a copy of them", r.owner, how, l.by, f.reports.Where(l.pos, pos))
 	case r.kind == kinds.Loan:
 		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s here and outlive that: they are valid until its next method is called; keep a copy of them", r.owner, how)
 	case r.kind == kinds.Container:
@@ -291,9 +267,9 @@ func (f *function) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos
 	case l.kept.by == forGood:
 		d.Message = fmt.Sprintf("escape: the function that is set up here runs %s and uses bytes of %s, which is freed before; free %s in it, or let it use a copy of the bytes", how, subject, subject)
 	case returned && how != "returned":
-		d.Message = fmt.Sprintf("escape: bytes of %s are %s, but it was freed at %s; free it in the literal, or let that use a copy of the bytes", subject, how, f.where(l.pos, pos))
+		d.Message = fmt.Sprintf("escape: bytes of %s are %s, but it was freed at %s; free it in the literal, or let that use a copy of the bytes", subject, how, f.reports.Where(l.pos, pos))
 	case returned:
-		d.Message = fmt.Sprintf("escape: bytes of %s are returned, but it was freed at %s; return the Buffer, or a copy of the bytes", subject, f.where(l.pos, pos))
+		d.Message = fmt.Sprintf("escape: bytes of %s are returned, but it was freed at %s; return the Buffer, or a copy of the bytes", subject, f.reports.Where(l.pos, pos))
 	case l.kept.by == goroutine && how != "sent":
 		d.Message = fmt.Sprintf("escape: bytes of %s are %s here, and %s is freed later in this function, perhaps before that goroutine is done; wait for it, or give it %s to free", subject, how, subject, or(addRef(f.variable(r)), "a Ref"))
 	default:
@@ -309,15 +285,15 @@ func (f *function) twice(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, 
 		if how != "freed" {
 			act = "is given to " + how + " here, which takes ownership, and freed again"
 		}
-		who := "its Free was passed to Cleanup at " + f.where(l.pos, pos)
+		who := "its Free was passed to Cleanup at " + f.reports.Where(l.pos, pos)
 		if call, ok := r.site.(*ssa.Call); ok && l.pos == r.pos {
 			who = calleeName(&call.Call) + " passed its Free to Cleanup"
 		}
 		d.Message = fmt.Sprintf("double free: %s %s when the test ends: %s", subject, act, who)
 	case f.deferring.IsValid() && l.deferer != f.deferring:
-		d.Message = fmt.Sprintf("double free: %s is freed at %s, and again by this defer when the function returns", subject, f.where(l.pos, pos))
+		d.Message = fmt.Sprintf("double free: %s is freed at %s, and again by this defer when the function returns", subject, f.reports.Where(l.pos, pos))
 	default:
-		d.Message = fmt.Sprintf("double free: %s was freed at %s already; each reference is freed once (rule 1)", subject, f.where(l.pos, pos))
+		d.Message = fmt.Sprintf("double free: %s was freed at %s already; each reference is freed once (rule 1)", subject, f.reports.Where(l.pos, pos))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/report"
 	"github.com/tarn-go/tarn/vet/internal/stdlib"
 )
 
@@ -152,7 +153,7 @@ func (f *function) results(s *state, c *ssa.CallCommon, con *contracts.Contract,
 			delete(s.Vals, at)
 			r := f.refAt(refKey{v: v, from: fromHolder}, kinds.Container, pos)
 			if l := s.lives[r]; l.st == held {
-				f.report(s, leak, r, pos, "loop")
+				f.report(s, report.Leak, r, pos, "loop")
 			}
 			s.lives[r] = life{st: void}
 			if res.Source == contracts.Holding {

@@ -14,6 +14,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // step runs one instruction. It returns false when the path ends there.
@@ -207,7 +208,7 @@ func (f *function) alloc(s *state, a *ssa.Alloc) {
 		}
 		for _, r := range b.refs {
 			if l := s.lives[r]; l.st == held && l.key == nil && !s.bound(r, flow.Slot{}) {
-				f.report(s, leak, r, a.Pos(), "loop")
+				f.report(s, report.Leak, r, a.Pos(), "loop")
 				s.forget(r)
 			}
 		}
@@ -239,7 +240,7 @@ func (f *function) create(s *state, v ssa.Value, index int, typ types.Type, pos 
 				s.lives[older] = l
 			}
 		case old.st == held && old.key == nil:
-			f.report(s, leak, r, pos, "loop")
+			f.report(s, report.Leak, r, pos, "loop")
 			delete(s.lives, r)
 		default:
 			delete(s.lives, r)
@@ -468,7 +469,7 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 		if p, ok := r.site.(*ssa.Alloc); ok && s.escaped[p] {
 			continue
 		}
-		f.report(s, leak, r, ret.Pos(), "return")
+		f.report(s, report.Leak, r, ret.Pos(), "return")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // look handles a use of references and views: those that have ended are reported.
@@ -20,15 +21,15 @@ func (f *function) look(s *state, b binding, pos token.Pos, how string) {
 		switch {
 		case l.by == copiedBy:
 			if r.kind == kinds.Container {
-				f.report(s, copied, r, pos, "")
+				f.report(s, report.Copy, r, pos, "")
 				s.forget(r)
 			}
 		case l.key != nil:
 		case l.st == freed && how == "freed":
-			f.report(s, double, r, pos, "")
+			f.report(s, report.Double, r, pos, "")
 			s.forget(r)
 		case l.st == freed, l.st == given:
-			f.report(s, use, r, pos, how)
+			f.report(s, report.Use, r, pos, how)
 			s.forget(r)
 		}
 	}
@@ -39,13 +40,13 @@ func (f *function) look(s *state, b binding, pos token.Pos, how string) {
 		}
 		switch {
 		case v.of.kind == kinds.Loan && l.st == freed:
-			f.report(s, use, v.of, pos, "loan")
+			f.report(s, report.Use, v.of, pos, "loan")
 			s.forget(v.of)
 		case v.of.kind == kinds.Handle && (l.st == freed || l.st == given && l.by != "return"):
-			f.report(s, use, v.of, pos, "bytes")
+			f.report(s, report.Use, v.of, pos, "bytes")
 			s.forget(v.of)
 		case v.of.kind == kinds.Container && l.changes != v.changes && l.st != unknown:
-			f.report(s, use, v.of, pos, "views")
+			f.report(s, report.Use, v.of, pos, "views")
 			s.forget(v.of)
 		}
 	}
@@ -59,7 +60,7 @@ func (f *function) write(s *state, b binding, pos token.Pos) {
 		if v.inside || v.of.kind != kinds.Handle || len(l.with) == 0 || l.st != held && l.st != foreign && l.st != lent {
 			continue
 		}
-		f.report(s, sharedWrite, v.of, pos, "")
+		f.report(s, report.Write, v.of, pos, "")
 		l.with = nil
 		s.lives[v.of] = l
 	}
@@ -84,7 +85,7 @@ func (f *function) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value
 		if len(dst.views) > 0 {
 			f.look(s, binding{views: dst.views}, pos, "used")
 			if sl, ok := c.Args[0].(*ssa.Slice); ok && sl.High != nil && isZero(sl.High) && isBytesCall(sl.X) {
-				f.report(s, escape, dst.views[0].of, pos, "append")
+				f.report(s, report.Escape, dst.views[0].of, pos, "append")
 			}
 			s.Vals[at] = binding{views: dst.views}
 		}

@@ -16,7 +16,6 @@ import (
 	"go/token"
 	"go/types"
 	"reflect"
-	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -26,6 +25,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/contracts"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/pools"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // Analyzer reports mistakes in the ownership of references to Tarn's memory, and uses of memory that was given back to
@@ -58,15 +58,14 @@ type Summary struct {
 type checker struct {
 	pass      *analysis.Pass
 	kinds     *kinds.Types
-	sites     map[token.Pos]site
+	sites     map[token.Pos]report.Site
 	contracts map[*types.Func]*contracts.Contract
 	imported  map[*types.Func]*contracts.Contract
 	anon      map[*ssa.Function]*contracts.Contract
 	panics    map[*ssa.Function]bool // literals that panic on purpose
 	implement map[*types.Func][]*types.Func
 	filled    map[field]token.Pos // fields in which references are stored, and the first position
-	seen      map[string]bool
-	notes     *directives
+	reports   *report.Reporter
 	summary   *Summary
 }
 
@@ -80,11 +79,10 @@ func run(pass *analysis.Pass) (any, error) {
 		return new(Summary), nil
 	}
 	c := &checker{
-		pass: pass, kinds: holds, sites: index(pass.Files),
+		pass: pass, kinds: holds, sites: report.Index(pass.Files),
 		contracts: map[*types.Func]*contracts.Contract{}, imported: map[*types.Func]*contracts.Contract{}, anon: map[*ssa.Function]*contracts.Contract{}, panics: map[*ssa.Function]bool{},
-		implement: map[*types.Func][]*types.Func{}, filled: map[field]token.Pos{}, seen: map[string]bool{}, summary: new(Summary),
+		implement: map[*types.Func][]*types.Func{}, filled: map[field]token.Pos{}, reports: report.New(pass), summary: new(Summary),
 	}
-	c.notes = readDirectives(pass)
 	if holds != nil {
 		c.declarations()
 	}
@@ -95,7 +93,7 @@ func run(pass *analysis.Pass) (any, error) {
 	if others != nil {
 		c.pools(others, fns)
 	}
-	c.notes.unused(pass)
+	c.reports.Unused()
 	return c.summary, nil
 }
 
@@ -389,21 +387,4 @@ func (c *checker) lookup(fn *types.Func) *contracts.Contract {
 	}
 	c.imported[fn] = con
 	return con
-}
-
-// emit reports a finding once, unless a directive at its line or where the reference was taken allows it.
-func (c *checker) emit(d analysis.Diagnostic, taken token.Pos) {
-	key := d.Category + c.pass.Fset.Position(d.Pos).String()
-	if c.seen[key] {
-		return
-	}
-	c.seen[key] = true
-	if c.notes.allow(c.pass.Fset, mistake(d.Category), d.Pos, taken) {
-		return
-	}
-	// Related positions repeat on long paths.
-	if len(d.Related) > 12 {
-		d.Related = slices.Clip(d.Related[:12])
-	}
-	c.pass.Report(d)
 }

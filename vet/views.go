@@ -15,6 +15,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/places"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // A view is bytes of a ref; they end with it, and when a container changes.
@@ -246,7 +247,7 @@ func (f *function) returnViews(s *state, v ssa.Value, pos token.Pos) {
 		default:
 			continue
 		}
-		f.report(s, escape, w.of, pos, how)
+		f.report(s, report.Escape, w.of, pos, how)
 		s.forget(w.of)
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet"
 	"github.com/tarn-go/tarn/vet/internal/driver"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 func main() {
@@ -217,8 +218,8 @@ func (o *options) print(out io.Writer, findings []driver.Finding) {
 	}
 }
 
-// A report is a finding as -json prints it.
-type report struct {
+// A printed finding is one as -json prints it.
+type printed struct {
 	Package  string `json:"package"`
 	Kind     string `json:"kind"` // leak, use, double, escape, copy, write, contract, comment or directive
 	Position string `json:"position"`
@@ -233,9 +234,9 @@ type at struct {
 }
 
 func printJSON(out io.Writer, findings []driver.Finding) error {
-	reports := []report{}
+	reports := []printed{}
 	for _, f := range findings {
-		r := report{Package: f.Package, Kind: f.Category, Position: f.Position.String(), Message: f.Message, Fixable: len(f.SuggestedFixes) > 0}
+		r := printed{Package: f.Package, Kind: f.Category, Position: f.Position.String(), Message: f.Message, Fixable: len(f.SuggestedFixes) > 0}
 		for _, rel := range f.Related {
 			r.Path = append(r.Path, at{f.Fset.Position(rel.Pos).String(), rel.Message})
 		}
@@ -254,7 +255,7 @@ func list(units []*driver.Unit, out io.Writer) int {
 			continue
 		}
 		for _, file := range u.Syntax {
-			for _, d := range vet.Directives(file) {
+			for _, d := range report.Directives(file) {
 				n++
 				fmt.Fprintf(out, "%s: %s\n", u.Fset.Position(d.Pos()), d.Text)
 			}

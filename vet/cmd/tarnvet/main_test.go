@@ -119,7 +119,7 @@ func TestJSON(t *testing.T) {
 	if code := run([]string{"-C", module(t, map[string]string{"a.go": leaky}), "-json"}, &out, &complaints); code != 3 {
 		t.Fatalf("exit %d\n%s", code, &complaints)
 	}
-	var reports []report
+	var reports []printed
 	if err := json.Unmarshal(out.Bytes(), &reports); err != nil {
 		t.Fatal(err)
 	}

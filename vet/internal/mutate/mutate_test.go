@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet"
 	"github.com/tarn-go/tarn/vet/internal/driver"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // At least leastFound of the mistakes that can be planted in the repository's own code are found. Those with
@@ -241,7 +242,7 @@ func deliberate(u *driver.Unit, found []driver.Finding) func(token.Position) boo
 	var spans []span
 	for _, file := range u.Syntax {
 		var marks []token.Pos
-		for _, d := range vet.Directives(file) {
+		for _, d := range report.Directives(file) {
 			marks = append(marks, d.Pos())
 		}
 		for _, f := range found {

@@ -1,4 +1,4 @@
-package vet
+package report
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ type note struct {
 	pos        token.Pos
 	file       string
 	from, to   int // lines
-	kinds      []mistake
+	kinds      []Kind
 	used       bool
 	incomplete string
 }
@@ -46,7 +46,8 @@ func Directives(file *ast.File) []*ast.Comment {
 	return list
 }
 
-var kindNames = []mistake{leak, use, double, escape, copied, sharedWrite, contradiction, comment, "all"}
+// named are the kinds that a directive can name.
+func named() []Kind { return []Kind{Leak, Use, Double, Escape, Copy, Write, Contract, Comment, "all"} }
 
 func readDirectives(pass *analysis.Pass) *directives {
 	d := &directives{}
@@ -85,7 +86,7 @@ func parseDirective(text string) *note {
 	switch {
 	case strings.HasPrefix(text, ownedPrefix):
 		why := strings.TrimSpace(text[len(ownedPrefix):])
-		n := &note{kinds: []mistake{leak}}
+		n := &note{kinds: []Kind{Leak}}
 		if why == "" {
 			n.incomplete = ownedPrefix + " needs a reason: where is the reference freed?"
 		}
@@ -94,10 +95,10 @@ func parseDirective(text string) *note {
 		kinds, why, _ := strings.Cut(strings.TrimSpace(text[len(allowPrefix):]), " ")
 		n := &note{}
 		for _, k := range strings.Split(kinds, ",") {
-			if !slices.Contains(kindNames, mistake(k)) {
-				n.incomplete = fmt.Sprintf("%s names no kind of finding: %q is none of %v", allowPrefix, k, kindNames)
+			if !slices.Contains(named(), Kind(k)) {
+				n.incomplete = fmt.Sprintf("%s names no kind of finding: %q is none of %v", allowPrefix, k, named())
 			}
-			n.kinds = append(n.kinds, mistake(k))
+			n.kinds = append(n.kinds, Kind(k))
 		}
 		if strings.TrimSpace(why) == "" && n.incomplete == "" {
 			n.incomplete = allowPrefix + " needs a reason"
@@ -108,7 +109,7 @@ func parseDirective(text string) *note {
 }
 
 // allow reports whether a directive allows a finding of this kind at one of these positions.
-func (d *directives) allow(fset *token.FileSet, kind mistake, at ...token.Pos) bool {
+func (d *directives) allow(fset *token.FileSet, kind Kind, at ...token.Pos) bool {
 	found := false
 	for _, n := range d.list {
 		if n.incomplete != "" || !slices.Contains(n.kinds, kind) && !slices.Contains(n.kinds, "all") {
@@ -131,7 +132,7 @@ func (d *directives) unused(pass *analysis.Pass) {
 			text = "directive: nothing is reported here that this would allow; remove it"
 		}
 		if text != "" {
-			pass.Report(analysis.Diagnostic{Pos: n.pos, Category: string(directive), Message: text})
+			pass.Report(analysis.Diagnostic{Pos: n.pos, Category: string(Directive), Message: text})
 		}
 	}
 }
