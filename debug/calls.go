@@ -59,7 +59,7 @@ func (pg *page) calls(s *Snapshot, chosen int) ([]byte, error) {
 	for _, c := range e.Connections {
 		v.Blocked += c.Blocked
 	}
-	slices.SortStableFunc(v.Slowest, func(a, b endpoint.Method) int { return cmp.Compare(b.P99, a.P99) })
+	slices.SortStableFunc(v.Slowest, func(a, b endpoint.Method) int { return cmp.Compare(latest(b).P99, latest(a).P99) })
 	page := "calls"
 	if e.Session != nil {
 		page = "session"
@@ -67,6 +67,14 @@ func (pg *page) calls(s *Snapshot, chosen int) ([]byte, error) {
 	var out bytes.Buffer
 	err = pg.template.ExecuteTemplate(&out, page, v)
 	return out.Bytes(), err
+}
+
+// latest is what a method's calls took in the last minute, or since the program began if none ended in that minute.
+func latest(m endpoint.Method) endpoint.Recent {
+	if m.Minute.Ended > 0 {
+		return m.Minute
+	}
+	return endpoint.Recent{P50: m.P50, P99: m.P99}
 }
 
 // events lists what happened to an endpoint's connections and streams: first what always has a line.
@@ -150,8 +158,9 @@ func breakablePeer(addr string) template.HTML {
 // callFunctions are what the template of calls uses.
 func callFunctions() template.FuncMap {
 	return template.FuncMap{
-		"span": span,
-		"secs": func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
+		"span":   span,
+		"latest": latest,
+		"secs":   func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
 		"mean": func(m endpoint.Method) string {
 			return span(time.Duration(m.Seconds / float64(max(m.Ended(), 1)) * float64(time.Second)))
 		},

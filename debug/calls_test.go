@@ -49,7 +49,7 @@ func serverState() endpoint.State {
 			{Name: "/shop.Orders/<Place>", Started: 20000, Active: 30, Codes: map[string]uint64{"OK": 19155, "Unavailable": 800, "DeadlineExceeded": 15}, Seconds: 800, P50: 0.03, P99: 1.4},
 			{Name: "/grpc.testing.TestService/CacheableUnaryCall", Started: 4000, Active: 18, Seconds: 3, P50: 0.000007, P99: 0.0573,
 				Codes: map[string]uint64{"OK": 1000, "NotFound": 2711, "DeadlineExceeded": 1650, "FailedPrecondition": 696, "Canceled": 721}},
-			{Name: "/shop.Events/Watch", Started: 41, Active: 8, Codes: map[string]uint64{"OK": 33}, Seconds: 20, P50: 1, P99: 2},
+			{Name: "/shop.Events/Watch", Started: 41, Active: 8, Codes: map[string]uint64{"OK": 33}, Seconds: 20, P50: 1, P99: 1.1, Minute: endpoint.Recent{Ended: 5, P50: 1.5, P99: 7}},
 		},
 		Waits: []endpoint.Wait{
 			{Method: "/shop.Events/Watch", For: "the peer's window or the network", Calls: 4, Oldest: 95 * time.Second},
@@ -89,6 +89,9 @@ func TestCallsPage(t *testing.T) {
 	}
 	if code != 200 || strings.Index(page, `data-method="/shop.Events/Watch"`) > strings.Index(page, `data-method="/shop.Cart/Get"`) {
 		t.Errorf("%d; the slowest method is not first", code)
+	}
+	if row := page[strings.Index(page, `data-method="/shop.Events/Watch"`):]; !strings.Contains(row[:400], "7 s</td>") || strings.Index(page, `data-method="/shop.Events/Watch"`) > strings.Index(page, `data-method="/shop.Orders/`) {
+		t.Error("the times of the last minute are not shown, or do not decide the order")
 	}
 	if code, page := get("?view=calls&endpoint=gRPC+client+dns:///orders:443"); code != 200 || !strings.Contains(page, "rpc.WithObserveCalls()") || !strings.Contains(page, "There is no HTTP/2 connection") {
 		t.Errorf("the client's page: %d %s", code, page)
