@@ -48,11 +48,11 @@ func TestMovedWhileThePeerReads(t *testing.T) {
 					}
 				}
 			}()
-			eventually(t, "movement", c.noteMoved, func() any { return nil })
+			eventually(t, "movement", c.noteAcked, func() any { return nil })
 			close(stop)
 			<-read
 			// The systems move some bytes between their buffers yet.
-			eventually(t, "standstill", func() bool { return !c.noteMoved() }, func() any { return nil })
+			eventually(t, "standstill", func() bool { return !c.noteAcked() }, func() any { return nil })
 			b.Close()
 			<-written
 		})

@@ -46,7 +46,7 @@ type Conn struct {
 	streams  map[uint32]*Stream // open, by number; nil: none since the connection was idle
 	current  *Stream            // in a callback, or was last: not to be reused yet
 	free     *Stream            // spare streams, linked by next
-	held     int                // streams open or not yet released
+	inUse    int                // streams open or not yet released
 	opened   int                // streams that count against the limit
 	headers  int                // size of the header lists of streams that have not been released
 	nextID   uint32             // client: of the next stream to open
@@ -143,7 +143,7 @@ func (c *Conn) Err() error {
 func (c *Conn) Streams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held
+	return c.inUse
 }
 
 // Unusable returns why no stream can be opened any more; nil: streams can be opened, if

@@ -27,7 +27,7 @@ func (c *Conn) onWindow(f frame) error {
 	n := int64(binary.BigEndian.Uint32(p[:]) & (1<<31 - 1))
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.limiter.empty() {
+	if !c.limiter.countUseless() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	if f.id == 0 {
@@ -84,7 +84,7 @@ func (c *Conn) onReset(f frame) error {
 		if c.recent.takeRefused(f.id) {
 			return nil // it crossed the refusal, which has been counted
 		}
-		if !c.limiter.empty() {
+		if !c.limiter.countUseless() {
 			return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 		}
 		if c.side == server && c.cfg.IdleResets == Permit && f.id&1 == 1 {
@@ -92,8 +92,8 @@ func (c *Conn) onReset(f frame) error {
 		}
 		return c.stray(f.id, "RST_STREAM on an idle stream")
 	}
-	if c.side == server && s.wasteful() && !c.limiter.gaveUp() {
-		c.in.hold = tooManyResets
+	if c.side == server && s.wasteful() && !c.limiter.countGivenUp() {
+		c.in.delay = tooManyResets
 	}
 	c.setCurrent(s)
 	why := &StreamError{Code: code, Fault: Told}
@@ -129,16 +129,16 @@ func (c *Conn) onPing(f frame) error {
 	c.lock()
 	defer c.mu.Unlock()
 	if f.has(flagAck) {
-		if c.pong(data) {
+		if c.onPong(data) {
 			return nil
 		}
-		return c.useless()
+		return c.countUseless()
 	}
-	if !c.limiter.reply() || !c.limiter.empty() {
+	if !c.limiter.countReply() || !c.limiter.countUseless() {
 		return c.fault(EnhanceYourCalm, "too many PINGs")
 	}
 	c.putPing(flagAck, data)
-	if c.side == server && !c.limiter.pinged(now(), c.held, c.cfg.Policy) {
+	if c.side == server && !c.limiter.countPing(now(), c.inUse, c.cfg.Policy) {
 		return c.fault(EnhanceYourCalm, "too_many_pings")
 	}
 	return nil
@@ -165,13 +165,13 @@ func (c *Conn) onPriority(f frame) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.useless()
+	return c.countUseless()
 }
 
-// useless counts a frame that carries nothing. c.mu is held: what this side sends, from
+// countUseless counts a frame that carries nothing. c.mu is held: what this side sends, from
 // any goroutine, clears the count.
-func (c *Conn) useless() error {
-	if !c.limiter.empty() {
+func (c *Conn) countUseless() error {
+	if !c.limiter.countUseless() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	return nil

@@ -27,14 +27,14 @@ func (c *Conn) limitEnd() {
 	switch l.bound {
 	case untilSent:
 		l.limit = now + instant(stuckTimeout)
-		c.noteMoved()
+		c.noteAcked()
 	case untilEnded:
 		l.limit = now + instant(heardTimeout)
 		if s := l.shutdown; s != nil && s.silent {
 			l.limit = now + instant(silentTimeout)
 		}
 		l.last = now + instant(closeTimeout)
-		c.noteMoved()
+		c.noteAcked()
 	case untilAbort:
 		l.limit = now + instant(abortTimeout)
 		set = c.nc.SetDeadline
@@ -53,7 +53,7 @@ func (c *Conn) onLimit() error {
 		return nil // an earlier deadline was met
 	}
 	var took instant
-	if l.bound < untilAbort && c.noteMoved() {
+	if l.bound < untilAbort && c.noteAcked() {
 		took = now
 	}
 	l.limit = l.nextLimit(now, took)
@@ -82,16 +82,16 @@ func (l *lifetime) nextLimit(now, took instant) instant {
 	return next
 }
 
-// noteMoved reports whether the peer has taken some of what is sent since the last call, and has not taken all of it: it is slow
+// noteAcked reports whether the peer has taken some of what is sent since the last call, and has not taken all of it: it is slow
 // and not gone. A peer's system takes something for a program that reads nothing, too, but not for long. c.mu is held.
-func (c *Conn) noteMoved() bool {
+func (c *Conn) noteAcked() bool {
 	acked, others, ok := ackedBytes(c.nc)
 	if !ok {
-		acked = c.send.taken()
+		acked = c.send.sentBatches()
 	}
-	moved := acked > c.lifetime.acked && (others || c.send.sends())
+	took := acked > c.lifetime.acked && (others || c.send.sends())
 	c.lifetime.acked = acked
-	return moved
+	return took
 }
 
 // noteHeard notes that the peer has sent something, for a connection that ends. c.mu is held.
@@ -229,7 +229,7 @@ func (c *Conn) onKeepalive() {
 	if l.timer == nil || l.reached(closing) {
 		return
 	}
-	do, after := l.next(now, &c.cfg.Keepalive, c.held)
+	do, after := l.next(now, &c.cfg.Keepalive, c.inUse)
 	switch do {
 	case breakSilent:
 		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: noKeepaliveAnswer})
@@ -279,7 +279,7 @@ func (c *Conn) announce() {
 	s := c.lifetime.shutdown
 	s.until = time.Now().Add(goAwayTimeout)
 	s.timer = time.AfterFunc(goAwayTimeout, c.onShutdownTimer)
-	if c.held == 0 {
+	if c.inUse == 0 {
 		c.askGoAway()
 	}
 }
@@ -292,7 +292,7 @@ func (c *Conn) askGoAway() {
 	s := c.lifetime.shutdown
 	s.asked = true
 	s.timer.Reset(min(silentTime, time.Until(s.until)))
-	c.noteMoved()
+	c.noteAcked()
 	c.putPing(0, goAwayPing)
 }
 
@@ -313,13 +313,13 @@ func (c *Conn) onShutdownTimer() {
 	s := c.lifetime.shutdown
 	rest := time.Until(s.until)
 	// What is queued here, the PING perhaps, has not been sent to a client that is slow to take what precedes it.
-	s.silent = s.asked && !s.answered && !c.noteMoved() && !c.send.sends()
+	s.silent = s.asked && !s.answered && !c.noteAcked() && !c.send.sends()
 	switch {
 	case rest <= 0 || s.silent:
 		c.goAwayLast()
 	case s.asked && !s.answered:
 		s.timer.Reset(min(silentTime, rest))
-	case !s.asked && c.held == 0:
+	case !s.asked && c.inUse == 0:
 		c.askGoAway()
 	default:
 		s.timer.Reset(rest)

@@ -21,8 +21,8 @@ func (c *Conn) Shutdown(debug string) {
 	}
 	c.lifetime.begin(debug)
 	if c.side == client {
-		if c.held == 0 {
-			c.finish()
+		if c.inUse == 0 {
+			c.endDrained()
 		}
 		return
 	}
@@ -38,8 +38,8 @@ func (c *Conn) goAwayLast() {
 		return
 	}
 	c.putGoAway(c.lastID, NoError, c.lifetime.debug())
-	if c.held == 0 {
-		c.finish()
+	if c.inUse == 0 {
+		c.endDrained()
 	}
 }
 
@@ -61,9 +61,9 @@ func (c *Conn) answeredGoAway() {
 	c.mu.Unlock()
 }
 
-// finish ends a draining connection, whose streams have ended: what is queued is sent, then nothing more. Otherwise it does nothing.
+// endDrained ends a draining connection, whose streams have ended: what is queued is sent, then nothing more. Otherwise it does nothing.
 // c.mu is held.
-func (c *Conn) finish() {
+func (c *Conn) endDrained() {
 	if !c.become(streamsEnded, ErrClosed) {
 		return
 	}
@@ -128,7 +128,7 @@ func (c *Conn) onGoAway(f frame) error {
 		return err
 	}
 	c.lock()
-	if !c.limiter.empty() {
+	if !c.limiter.countUseless() {
 		c.mu.Unlock()
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
@@ -155,8 +155,8 @@ func (c *Conn) onGoAway(f frame) error {
 		c.fail(s, refused, why)
 	}
 	c.lock()
-	if c.held == 0 {
-		c.finish()
+	if c.inUse == 0 {
+		c.endDrained()
 	}
 	c.mu.Unlock()
 	level := slog.LevelDebug

@@ -105,7 +105,7 @@ func TestBrownOutWithoutProcessorTime(t *testing.T) {
 func TestRapidResetHeldBack(t *testing.T) {
 	heldServer(t, new(neverStarted), func(t *testing.T, s *Conn, r *raw) {
 		const seconds = 20
-		const rate = givenUpRate + float64(time.Second/holdTime) // each hold lets one more pass
+		const rate = givenUpRate + float64(time.Second/delayTime) // each hold lets one more pass
 		burst := float64(s.cfg.Limits.Resets)
 		begun := time.Now()
 		go resetAtOnce(r)
@@ -138,7 +138,7 @@ func TestRefusedResetHeldBack(t *testing.T) {
 		go resetAtOnce(r)
 		<-s.Done()
 		passed := time.Since(begun)
-		const rate = givenUpRate + float64(time.Second/holdTime) // each hold lets one more pass
+		const rate = givenUpRate + float64(time.Second/delayTime) // each hold lets one more pass
 		most := float64(s.cfg.MaxStreams+resets) + rate*passed.Seconds() + 100
 		if n := s.counters.resetsRecv.Load(); float64(n) > most || passed < lasts || passed > 2*lasts {
 			t.Errorf("%d resets were read in %v, more than %v in %v", n, passed, most, lasts)

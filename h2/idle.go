@@ -146,7 +146,7 @@ func (c *Conn) onDeadline() error {
 		c.dropIdle()
 		return errIdle
 	}
-	if in.active || c.held == 0 && !early {
+	if in.active || c.inUse == 0 && !early {
 		c.idleBackoff = 0
 	} else {
 		c.idleBackoff = min(c.idleBackoff+1, maxIdleBackoff)
@@ -158,7 +158,7 @@ func (c *Conn) onDeadline() error {
 
 // canIdle reports whether nothing is under way. c.mu is held.
 func (c *Conn) canIdle() bool {
-	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.held == 0 && c.queued() == 0 && c.send.rests() &&
+	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.inUse == 0 && c.queued() == 0 && c.send.rests() &&
 		c.peer.greeted && c.inflow.settled() && len(c.openers) == 0 && len(c.pings.wait) == 0
 }
 
@@ -170,7 +170,7 @@ func (c *Conn) dropIdle() {
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.dropWriter()
-	c.send.drop()
+	c.send.dropIdle()
 	c.ready = nil
 	c.enc.DropIdle()
 }

@@ -58,8 +58,8 @@ func (f *inflow) open() streamInflow {
 	return streamInflow{window: int64(w)}
 }
 
-// received takes n bytes that have come off the connection's window. It reports false if the peer has sent more than it may.
-func (f *inflow) received(n int) bool {
+// receive takes n bytes that have come off the connection's window. It reports false if the peer has sent more than it may.
+func (f *inflow) receive(n int) bool {
 	if n > f.conn {
 		return false
 	}

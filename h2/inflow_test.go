@@ -86,7 +86,7 @@ func (x *flowRun) step(op byte, n int) {
 		if n <= 0 {
 			return
 		}
-		if !x.f.received(n) {
+		if !x.f.receive(n) {
 			x.fail("%d bytes within the window were too many", n)
 		}
 		x.f.delivered(&s.streamInflow, n, n-n/16)
@@ -200,7 +200,7 @@ func FuzzInflow(f *testing.F) {
 // TestInflowRefusesTooMuch: what is beyond the connection's window is not taken.
 func TestInflowRefusesTooMuch(t *testing.T) {
 	x := newFlowRun(t, Config{})
-	if !x.f.received(x.f.conn) || x.f.received(1) {
+	if !x.f.receive(x.f.conn) || x.f.receive(1) {
 		t.Error("the bytes beyond the connection's window were taken, or those within were not")
 	}
 }
@@ -276,7 +276,7 @@ func (l link) run(t testing.TB, cfg Config, n int) []int {
 		if i := int((x.now - 1) / instant(l.rtt)); i < n {
 			got[i] += m
 		}
-		if !x.f.received(m) {
+		if !x.f.receive(m) {
 			t.Fatal("the model of the peer sends beyond the window")
 		}
 		of := &s.streamInflow

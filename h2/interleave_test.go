@@ -66,7 +66,7 @@ func TestInterleaving(t *testing.T) {
 			if w == nil || c.send.state != sending {
 				return 0, false
 			}
-			return message - w.out.left(), true
+			return message - w.out.dataLen(), true
 		}
 		var before int
 		eventually(t, "DATA that waits", func() (waits bool) {
@@ -89,7 +89,7 @@ func TestInterleaving(t *testing.T) {
 		eventually(t, "a PING", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return len(c.pings.wait) > 0 && c.held == 3
+			return len(c.pings.wait) > 0 && c.inUse == 3
 		}, stacks)
 		after, _ := framed()
 		l.ToServer.Resume()
@@ -176,7 +176,7 @@ func TestQueueBounds(t *testing.T) {
 				go func() { wrote <- streams[0].Write(ctx, &Out{Data: pool.Get(message), Ending: End}) }()
 				synctest.Wait()
 				conn.mu.Lock()
-				framed := message - streams[0].wait.out.left()
+				framed := message - streams[0].wait.out.dataLen()
 				conn.mu.Unlock()
 				if most := socket + 2*(blockedLimit+minFill); framed < blockedLimit-frameSlack || framed > most {
 					t.Errorf("%d bytes are queued or sent, not %d to %d", framed, blockedLimit-frameSlack, most)

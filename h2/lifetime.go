@@ -12,7 +12,7 @@ type lifetime struct {
 	limit    instant   // when reading ends, or is looked at again
 	last     instant   // untilEnded: when it ends in any case
 	heard    instant   // untilEnded: when something came last
-	acked    uint64    // noteMoved's
+	acked    uint64    // noteAcked's
 	silence
 }
 
@@ -147,8 +147,8 @@ func (l *lifetime) reached(x life) bool { return l.life >= x }
 // reason returns why the connection ends; nil before it is closing.
 func (l *lifetime) reason() error { return l.why }
 
-// cut reports whether the peer's end is not waited for.
-func (l *lifetime) cut() bool { return l.bound == untilAbort }
+// aborting reports whether the peer's end is not waited for.
+func (l *lifetime) aborting() bool { return l.bound == untilAbort }
 
 // become applies ev and reports whether the connection's life has changed. Opens that wait fail when it does, and its end is bounded as
 // the table says: for aborted by the caller, who calls limitEnd when the GOAWAY is sent as far as the system takes it, because a goroutine

@@ -6,17 +6,17 @@ import "time"
 // Run's own where only Run calls. Its methods report whether the peer is within its
 // limits.
 type limiter struct {
-	lim     *Limits
-	replies int    // provoked and not yet taken for writing
-	broken  bucket // streams that this side reset because of what the peer did
-	givenUp bucket // streams that the peer reset before their handlers started
-	refused bucket // streams that were not served though the peer kept to its limits
-	holds   int    // how often reading was held back because of those two, the last time at
-	heldAt  instant
-	waste   bucket // frames that carried nothing
-	ping    instant
-	strikes uint8 // PINGs that came too early; the connection ends before there are many
-	forgive bool  // the next PING is not checked
+	lim       *Limits
+	replies   int    // provoked and not yet taken for writing
+	broken    bucket // streams that this side reset because of what the peer did
+	givenUp   bucket // streams that the peer reset before their handlers started
+	refused   bucket // streams that were not served though the peer kept to its limits
+	delays    int    // how often reading was delayed because of those two, the last time at
+	delayedAt instant
+	waste     bucket // frames that carried nothing
+	ping      instant
+	strikes   uint8 // PINGs that came too early; the connection ends before there are many
+	forgive   bool  // the next PING is not checked
 }
 
 func (l *limiter) init(lim *Limits) {
@@ -24,71 +24,71 @@ func (l *limiter) init(lim *Limits) {
 	l.broken.level, l.givenUp.level, l.refused.level, l.waste.level = lim.Resets, lim.Resets, lim.Useless, lim.Useless
 }
 
-// reply is called before a frame is queued that answers one of the peer's.
-func (l *limiter) reply() bool {
+// countReply is called before a frame is queued that answers one of the peer's.
+func (l *limiter) countReply() bool {
 	l.replies++
 	return l.replies <= l.lim.Replies
 }
 
-// broke is called for each stream that the peer has broken.
-func (l *limiter) broke() bool { return l.broken.take(l.lim.Resets, brokenRate) }
+// countBroken is called for each stream that the peer has broken.
+func (l *limiter) countBroken() bool { return l.broken.take(l.lim.Resets, brokenRate) }
 
-// gaveUp is called for each stream that the peer resets before its handler has started.
+// countGivenUp is called for each stream that the peer resets before its handler has started.
 // Beyond the limit the connection is not ended but read more slowly. An attacker resets
 // as fast as it can; but when this side gets no processor time, the requests of a client
 // that gives calls up, and their resets, are read all at once later and look the same.
-func (l *limiter) gaveUp() bool {
+func (l *limiter) countGivenUp() bool {
 	return l.givenUp.take(l.lim.Resets, givenUpRate)
 }
 
-// refuse is called for each stream that this side does not serve although the peer has
+// countRefused is called for each stream that this side does not serve although the peer has
 // kept to the limits that it knows: handlers of earlier streams still run, say. Beyond
 // the limit the connection is read more slowly, too.
-func (l *limiter) refuse() bool { return l.refused.take(l.lim.Useless, givenUpRate) }
+func (l *limiter) countRefused() bool { return l.refused.take(l.lim.Useless, givenUpRate) }
 
-// held is called each time before reading is held back.
-func (l *limiter) held(now instant) bool {
-	if now.since(l.heldAt) > holdsOver {
-		l.holds = 0
+// countDelay is called each time before reading is delayed.
+func (l *limiter) countDelay(now instant) bool {
+	if now.since(l.delayedAt) > delaysExpire {
+		l.delays = 0
 	}
-	l.heldAt = now
-	l.holds++
-	return l.holds <= holdsPerReset*l.lim.Resets
+	l.delayedAt = now
+	l.delays++
+	return l.delays <= delaysPerReset*l.lim.Resets
 }
 
-// finished is called for each stream that ended in order.
-func (l *limiter) finished() {
+// noteCompleted is called for each stream that ended in order.
+func (l *limiter) noteCompleted() {
 	l.broken.level = min(l.broken.level+1, l.lim.Resets)
 	l.givenUp.level = min(l.givenUp.level+1, l.lim.Resets)
 }
 
-// empty is called for each frame that carries nothing.
-func (l *limiter) empty() bool { return l.waste.take(l.lim.Useless, wasteRate) }
+// countUseless is called for each frame that carries nothing.
+func (l *limiter) countUseless() bool { return l.waste.take(l.lim.Useless, wasteRate) }
 
-// walked is called before a frame makes this side go through n streams, which counts
+// countWalked is called before a frame makes this side go through n streams, which counts
 // like so many frames that carry nothing.
-func (l *limiter) walked(n int) bool {
+func (l *limiter) countWalked(n int) bool {
 	for range n / streamsPerFrame {
-		if !l.empty() {
+		if !l.countUseless() {
 			return false
 		}
 	}
 	return true
 }
 
-// useful is called for a frame that carries something: empty frames before it do not
+// noteUseful is called for a frame that carries something: empty frames before it do not
 // count any more.
-func (l *limiter) useful() { l.waste.level = l.lim.Useless }
+func (l *limiter) noteUseful() { l.waste.level = l.lim.Useless }
 
-// wrote is called when this side sends HEADERS or DATA: empty frames and early PINGs
+// noteSent is called when this side sends HEADERS or DATA: empty frames and early PINGs
 // before do not count any more.
-func (l *limiter) wrote() {
+func (l *limiter) noteSent() {
 	l.waste.level = l.lim.Useless
 	l.forgive = true
 }
 
-// pinged is called for each PING (gRPC's keepalive enforcement).
-func (l *limiter) pinged(now instant, streams int, p PingPolicy) bool {
+// countPing is called for each PING (gRPC's keepalive enforcement).
+func (l *limiter) countPing(now instant, streams int, p PingPolicy) bool {
 	if p.MinTime < 0 {
 		return true
 	}

@@ -35,7 +35,7 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 			c.flush(c.together())
 		}
 	}
-	idle := err != nil && o.Opened && c.held == 0 && c.events != nil
+	idle := err != nil && o.Opened && c.inUse == 0 && c.events != nil
 	c.mu.Unlock()
 	if err != nil {
 		o.free()
@@ -51,14 +51,15 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	if c.side == server {
 		panic("h2: Open on the server's side")
 	}
-	err := c.room(len(c.openers))
+	err := c.openableNow(len(c.openers))
 	if ctx != nil && o.waitsFor(err) {
 		err = c.waitOpen(ctx, o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if ctx == nil && int64(o.left()) > min(c.peer.window, c.peer.conn) {
+	o.freeEmpty()
+	if ctx == nil && int64(o.dataLen()) > min(c.peer.window, c.peer.conn) {
 		return nil, ErrWouldBlock
 	}
 	s := c.newStream(c.nextID)
@@ -72,7 +73,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		c.putOut(s, o)
 		return s, nil
 	}
-	if left := o.left(); o.LeaveData && left > 0 {
+	if left := o.dataLen(); o.LeaveData && left > 0 {
 		if !c.fits(s, left) {
 			c.putHeaders(s, o.Block, o.Fields, More)
 			return s, nil
@@ -108,10 +109,10 @@ func (c *Conn) openable() error {
 	return nil
 }
 
-// room returns why no stream can be opened now: what openable returns, ErrStreamLimit when no more
+// openableNow returns why no stream can be opened now: what openable returns, ErrStreamLimit when no more
 // streams are permitted than the Opens ahead, which have waited longer, will take, or ErrWouldBlock
 // while too much is queued. c.mu is held.
-func (c *Conn) room(ahead int) error {
+func (c *Conn) openableNow(ahead int) error {
 	if err := c.openable(); err != nil {
 		return err
 	}
@@ -124,14 +125,14 @@ func (c *Conn) room(ahead int) error {
 	return nil
 }
 
-// waitsFor reports whether an Open of o that may wait does so when room returns err.
+// waitsFor reports whether an Open of o that may wait does so when openableNow returns err.
 func (o *Out) waitsFor(err error) bool {
 	return err == ErrWouldBlock || err == ErrStreamLimit && !o.NoWait
 }
 
 // opener is an Open that waits.
 type opener struct {
-	turn   chan struct{} // receives when it should look for room again
+	turn   chan struct{} // receives when it should try again
 	noWait bool          // it waits until less is queued, and not for a stream
 }
 
@@ -144,7 +145,7 @@ func (w opener) wake() {
 
 // waitOpen waits until there is room to open a stream for o. An Open that waits keeps its place
 // until it returns, so that streams are taken in the order in which Opens began to wait. c.mu is
-// held, but not while it waits: room is asked again.
+// held, but not while it waits: openableNow is asked again.
 func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 	w := opener{make(chan struct{}, 1), o.NoWait}
 	c.openers = append(c.openers, w)
@@ -156,7 +157,7 @@ func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 		select {
 		case <-w.turn:
 			c.mu.Lock()
-			err = c.room(slices.Index(c.openers, w))
+			err = c.openableNow(slices.Index(c.openers, w))
 		case <-ctx.Done():
 			err = ctx.Err() // without c.mu, as in waitSent
 			c.mu.Lock()
@@ -164,16 +165,16 @@ func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 		if o.waitsFor(err) {
 			continue
 		}
-		c.dropOpener(w)
+		c.removeOpener(w)
 		if err != nil {
-			c.wakeOpeners() // another Open may use the room
+			c.wakeOpeners() // another Open may take its place
 		}
 		return err
 	}
 }
 
-// dropOpener takes an Open off the list of those that wait. It is mostly among the first. c.mu is held.
-func (c *Conn) dropOpener(w opener) {
+// removeOpener takes an Open off the list of those that wait. It is mostly among the first. c.mu is held.
+func (c *Conn) removeOpener(w opener) {
 	all := c.openers
 	i := slices.Index(all, w)
 	copy(all[1:], all[:i])
@@ -181,7 +182,7 @@ func (c *Conn) dropOpener(w opener) {
 	c.openers = all[1:]
 }
 
-// wakeOpeners makes as many Opens that wait look again as there is room for. c.mu is
+// wakeOpeners makes as many Opens that wait look again as can open. c.mu is
 // held.
 func (c *Conn) wakeOpeners() {
 	if c.send.full() {

@@ -29,7 +29,7 @@ var (
 // Ping sends a PING and returns after how long the answer came. It fails with ctx's
 // error or what ended the connection.
 func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
-	start := time.Now()
+	begun := time.Now()
 	c.mu.Lock()
 	if err := c.lifetime.reason(); err != nil {
 		c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 		if err := c.Err(); err != nil {
 			return 0, err
 		}
-		return time.Since(start), nil
+		return time.Since(begun), nil
 	case <-ctx.Done():
 		c.mu.Lock()
 		delete(c.pings.wait, key)
@@ -61,10 +61,10 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// pong handles the answer to a PING and reports whether this side has asked for one. That
+// onPong handles the answer to a PING and reports whether this side has asked for one. That
 // is counted, not looked up in wait, which has neither keepalive's PINGs nor those whose
 // Ping has been cancelled. c.mu is held.
-func (c *Conn) pong(data [8]byte) (asked bool) {
+func (c *Conn) onPong(data [8]byte) (asked bool) {
 	if asked = c.pings.unacked > 0; asked {
 		c.pings.unacked--
 	}
@@ -113,8 +113,8 @@ func (c *Conn) noteHeard() (more bool) {
 	return true
 }
 
-// dropPings ends every Ping that waits for an answer. c.mu is held.
-func (c *Conn) dropPings() {
+// endPings ends every Ping that waits for an answer. c.mu is held.
+func (c *Conn) endPings() {
 	for key, back := range c.pings.wait {
 		delete(c.pings.wait, key)
 		close(back)

@@ -187,7 +187,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	}
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.limiter.empty() {
+	if !c.limiter.countUseless() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	if c.peer.signals == ignored {

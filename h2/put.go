@@ -9,7 +9,7 @@ import (
 // putHeaders queues a header list as HEADERS and, where it is longer than the
 // peer's frames, CONTINUATION. c.mu is held.
 func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
-	c.wrote()
+	c.noteContent()
 	s.batch = c.send.current()
 	p := c.enc.Encode(b, fields)
 	f := frame{typ: frameHeaders, id: s.id}
@@ -81,7 +81,7 @@ func (c *Conn) put(f frame) []byte { return putInto(c.outgoing(), f) }
 // putOrdered is put for a frame that others need not precede.
 func (c *Conn) putOrdered(f frame, o order) []byte {
 	if o == ahead {
-		return putInto(c.aheadOf(), f)
+		return putInto(c.frontBatch(), f)
 	}
 	return c.put(f)
 }

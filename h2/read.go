@@ -29,7 +29,7 @@ type reading struct {
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
 	paused  time.Time // when that was; with ReadModeration
-	hold    string    // why reading is to be held back; empty: it is not
+	delay   string    // why reading is to be delayed; empty: it is not
 	active  bool      // a frame has come since the last deadline
 	until   time.Time // how long an idle connection waits for input; zero: for ever
 
@@ -81,8 +81,8 @@ func (c *Conn) loop() error {
 			c.pause()
 			c.starting.wait(limit)
 		}
-		if c.in.hold != "" {
-			if err := c.holdBack(); err != nil {
+		if c.in.delay != "" {
+			if err := c.delayReading(); err != nil {
 				return err
 			}
 		}
@@ -119,20 +119,20 @@ func (c *Conn) loop() error {
 	}
 }
 
-// Why reading is held back, and a connection ends when that has gone on.
+// Why reading is delayed, and a connection ends when that has gone on.
 const (
 	tooManyResets  = "too many resets"
 	tooManyRefused = "too many refused streams"
 )
 
-// holdBack waits before the next frame is read, because the peer resets streams faster
+// delayReading waits before the next frame is read, because the peer resets streams faster
 // than Limits.Resets permits, or opens streams that are refused faster than
 // Limits.Useless and Limits.Replies permit.
-func (c *Conn) holdBack() error {
-	why := c.in.hold
-	c.in.hold = ""
+func (c *Conn) delayReading() error {
+	why := c.in.delay
+	c.in.delay = ""
 	c.mu.Lock()
-	ok, first := c.limiter.held(now()), c.limiter.holds == 1
+	ok, first := c.limiter.countDelay(now()), c.limiter.delays == 1
 	c.mu.Unlock()
 	if !ok {
 		return c.fault(EnhanceYourCalm, why)
@@ -141,7 +141,7 @@ func (c *Conn) holdBack() error {
 		c.log(slog.LevelWarn, "h2: connection is read more slowly", EnhanceYourCalm, why)
 	}
 	c.pause()
-	time.Sleep(holdTime)
+	time.Sleep(delayTime)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (c *Conn) dispatch(f frame) error {
 		return c.fault(ProtocolError, "CONTINUATION after nothing")
 	}
 	c.mu.Lock()
-	err := c.useless()
+	err := c.countUseless()
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -266,18 +266,18 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 		h.OnStreamFault(se)
 	}
 	c.lock()
-	within := c.limiter.reply()
+	within := c.limiter.countReply()
 	if se.Fault == Peer {
-		if within = c.limiter.broke() && within; !within {
+		if within = c.limiter.countBroken() && within; !within {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "too many broken streams")
 		}
-	} else if within = c.limiter.refuse() && within; !within {
+	} else if within = c.limiter.countRefused() && within; !within {
 		if c.queued() >= refuseAbove {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "the peer does not read")
 		}
-		c.in.hold = tooManyRefused
+		c.in.delay = tooManyRefused
 	}
 	s := c.stream(id)
 	c.setCurrent(s)

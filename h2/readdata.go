@@ -52,7 +52,7 @@ func (c *Conn) onData(f frame) error {
 func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.inflow.received(f.length) {
+	if !c.inflow.receive(f.length) {
 		return nil, c.fault(FlowControlError, "DATA beyond the connection's window")
 	}
 	if c.queued() > mostQueued {
@@ -64,11 +64,11 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 		return nil, c.strayData(f, n)
 	}
 	if n == 0 && !f.has(flagEndStream) {
-		if err := c.useless(); err != nil {
+		if err := c.countUseless(); err != nil {
 			return nil, err
 		}
 	} else {
-		c.limiter.useful()
+		c.limiter.noteUseful()
 	}
 	c.setCurrent(s)
 	var err error
@@ -113,7 +113,7 @@ func (c *Conn) strayData(f frame, n int) error {
 	case n > 0 && !c.recent.forgot(f.id):
 		return nil // not counted: the peer may have sent a window of small messages before it learned that the stream was reset
 	}
-	return c.useless()
+	return c.countUseless()
 }
 
 // deliverBuffered delivers a frame that is buffered entirely.
@@ -154,7 +154,7 @@ func (c *Conn) deliverBuffered(s *Stream, f frame, n int) error {
 // deliverPieces delivers a frame of which part has yet to arrive.
 func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 	if n == 0 {
-		if f.has(flagEndStream) && c.deliverable(s, End) {
+		if f.has(flagEndStream) && c.noteDelivery(s, End) {
 			c.h.OnData(s, tarn.Buffer{}, End)
 		}
 		return nil
@@ -192,7 +192,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 		if n -= m; n == 0 {
 			e = f.ending()
 		}
-		if !c.deliverable(s, e) {
+		if !c.noteDelivery(s, e) {
 			b.Free()
 			return c.discard(n)
 		}
@@ -205,9 +205,9 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 	return nil
 }
 
-// deliverable reports whether DATA for s is still delivered to the layer above, and
+// noteDelivery reports whether DATA for s is still delivered to the layer above, and
 // notes the peer's end.
-func (c *Conn) deliverable(s *Stream, e Ending) bool {
+func (c *Conn) noteDelivery(s *Stream, e Ending) bool {
 	c.lock()
 	defer c.mu.Unlock()
 	if s.state == closed || s.is(released) {

@@ -273,13 +273,13 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 			return nil, c.fault(ProtocolError, "HEADERS on an idle stream")
 		}
 		if c.side == client || c.recent.has(f.id) {
-			return nil, c.useless()
+			return nil, c.countUseless()
 		}
 		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")
 	}
 	if c.lifetime.reached(draining) { // beyond the last id that GOAWAY named
-		if !c.limiter.refuse() {
-			c.in.hold = tooManyRefused
+		if !c.limiter.countRefused() {
+			c.in.delay = tooManyRefused
 		}
 		return nil, nil
 	}
@@ -301,7 +301,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 	if c.queued() >= refuseAbove {
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "the peer does not read"}
 	}
-	c.limiter.useful()
+	c.limiter.noteUseful()
 	s := c.newStream(f.id)
 	if updated && c.peer.signals != ignored {
 		s.priority, s.updated = early, true

@@ -25,7 +25,7 @@ func (c *Conn) list(w *waiting) {
 	if c.ready == nil {
 		c.ready = new(scheduler)
 	}
-	c.ready.add(w, int64(w.out.left())+w.out.SourceLen, w.s.priority)
+	c.ready.add(w, int64(w.out.dataLen())+w.out.SourceLen, w.s.priority)
 }
 
 // relist is called when the window of s has grown. c.mu is held.
@@ -49,7 +49,7 @@ func (c *Conn) fill() (asks request) {
 			c.ready.remove(w)
 			continue
 		}
-		left := w.out.left()
+		left := w.out.dataLen()
 		if w.out.Source != nil && c.queued() < minFill { // what a Source supplies leaves in one piece
 			room = max(room, left)
 		}

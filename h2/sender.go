@@ -94,8 +94,8 @@ func (s *sender) room() int {
 	return s.fillTo - s.out.Len()
 }
 
-// taken is how many batches have been sent.
-func (s *sender) taken() uint64 { return s.batches }
+// sentBatches is how many batches have been sent.
+func (s *sender) sentBatches() uint64 { return s.batches }
 
 // current is the number of the batch that gathers what is to be sent.
 func (s *sender) current() uint32 { return s.number }
@@ -125,8 +125,8 @@ func (s *sender) putFront(b *wire.Batch) {
 	}
 }
 
-// drop drops what a connection that becomes idle does not need.
-func (s *sender) drop() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
+// dropIdle drops what a connection that becomes idle does not need.
+func (s *sender) dropIdle() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
 
 // flushMode says how a flush sends, and what it may be left to.
 type flushMode uint8
@@ -405,14 +405,14 @@ func (c *Conn) takeBatch() (*wire.Batch, request) {
 // comes, one at a time, and the acknowledgement leaves between the frames of a batch, so there may be several to one Write. c.mu is held.
 func (c *Conn) partSent() {
 	if c.send.carries {
-		c.limiter.wrote()
+		c.limiter.noteSent()
 	}
 }
 
-// wrote notes that HEADERS or DATA are queued. c.mu is held.
-func (c *Conn) wrote() {
+// noteContent notes that HEADERS or DATA are queued. c.mu is held.
+func (c *Conn) noteContent() {
 	c.send.content = true
-	c.limiter.wrote()
+	c.limiter.noteSent()
 }
 
 // batchDone takes a batch back after sending. c.mu is held.
@@ -465,7 +465,7 @@ func (c *Conn) closeWriting() {
 	case canShut:
 		// Not Close: the peer's last frames would reset what it has yet to read.
 		c.aside(func() error { return closeWrite(c.nc, h) })
-	case c.side == server && !c.lifetime.cut() && c.lifetime.isLimited():
+	case c.side == server && !c.lifetime.aborting() && c.lifetime.isLimited():
 		// For the same reason: a client that has read the GOAWAY closes the connection, or the deadline ends it.
 	default:
 		c.aside(c.nc.Close)
@@ -489,7 +489,7 @@ func closeWrite(nc net.Conn, h writeCloser) error {
 // closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
 func (c *Conn) awaitSent() {
 	c.mu.Lock()
-	stopped, aborting := c.send.whenStopped(), c.lifetime.cut()
+	stopped, aborting := c.send.whenStopped(), c.lifetime.aborting()
 	c.mu.Unlock()
 	if stopped != nil && aborting {
 		endsWithin(stopped)
@@ -530,8 +530,8 @@ func (c *Conn) outgoing() *wire.Batch {
 	return s.out
 }
 
-// aheadOf returns the batch for frames that need not follow what is queued. c.mu is held.
-func (c *Conn) aheadOf() *wire.Batch {
+// frontBatch returns the batch for frames that need not follow what is queued. c.mu is held.
+func (c *Conn) frontBatch() *wire.Batch {
 	s := &c.send
 	if s.queues() {
 		return c.outgoing()

@@ -62,14 +62,14 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	if f.has(flagAck) {
 		known := c.inflow.isKnown()
 		if !c.inflow.acknowledge(now()) {
-			return false, c.useless()
+			return false, c.countUseless()
 		}
 		if !known && !c.inflow.near() { // a near peer empties the socket soon, and each write costs it time
 			c.limitUnsent(unsentLimit)
 		}
 		return false, nil
 	}
-	if !c.limiter.reply() || !c.limiter.empty() {
+	if !c.limiter.countReply() || !c.limiter.countUseless() {
 		return false, c.fault(EnhanceYourCalm, "too many SETTINGS")
 	}
 	first = !c.peer.greeted
@@ -122,7 +122,7 @@ func (c *Conn) setStreamWindows(window int64) error {
 	if d == 0 {
 		return nil
 	}
-	if !c.limiter.walked(len(c.streams)) {
+	if !c.limiter.countWalked(len(c.streams)) {
 		return c.fault(EnhanceYourCalm, "too many changes of INITIAL_WINDOW_SIZE")
 	}
 	c.peer.window = window

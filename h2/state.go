@@ -46,7 +46,7 @@ func (c *Conn) state() ConnState {
 	s := ConnState{Local: c.nc.LocalAddr(), Remote: c.nc.RemoteAddr(), Since: c.since}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Streams, s.SendWindow = c.held, c.peer.conn
+	s.Streams, s.SendWindow = c.inUse, c.peer.conn
 	c.inflow.describe(&s)
 	s.Draining = !c.lifetime.is(alive) || c.goAway != nil
 	for _, st := range c.streams {
@@ -72,9 +72,9 @@ func (n *counters) dismiss(c *Conn) {
 	if c.place > last || n.live[c.place] != c {
 		return
 	}
-	moved := n.live[last]
-	n.live[c.place], n.live[last] = moved, nil
-	moved.place = c.place
+	other := n.live[last]
+	n.live[c.place], n.live[last] = other, nil
+	other.place = c.place
 	if n.live = n.live[:last]; last < cap(n.live)/4 {
 		n.live = slices.Clone(n.live)
 	}

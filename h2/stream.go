@@ -128,7 +128,7 @@ func (c *Conn) release(s *Stream) (idle bool) {
 	} else {
 		c.resetByUser(s, Cancel)
 	}
-	return c.held == 0 && c.events != nil
+	return c.inUse == 0 && c.events != nil
 }
 
 // idled calls OnIdle after the last stream has been released. c.mu is not held.
@@ -166,7 +166,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 		c.streams = make(map[uint32]*Stream)
 	}
 	c.streams[id] = s
-	c.held++
+	c.inUse++
 	c.opened++
 	return s
 }

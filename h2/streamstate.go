@@ -30,10 +30,10 @@ const (
 type effect uint8
 
 const (
-	resetPeer  effect = 1 << iota // RST_STREAM is sent
-	tellUser                      // OnReset is called, unless the stream was released
-	inOrder                       // both sides have ended as they should
-	leavesRoom                    // the stream does not count against the limit any more
+	resetPeer effect = 1 << iota // RST_STREAM is sent
+	tellUser                     // OnReset is called, unless the stream was released
+	inOrder                      // both sides have ended as they should
+	uncounts                     // the stream does not count against the limit any more
 )
 
 // transition is one cell of the table: where an event leads, and what it does.
@@ -53,35 +53,35 @@ var transitions = [2][states][events]transition{
 		open: {
 			sendEnd:    {halfClosedLocal, 0},
 			recvEnd:    {halfClosedRemote, 0},
-			sendReset:  {closed, resetPeer | leavesRoom},
-			recvReset:  {closed, tellUser | leavesRoom},
-			peerFault:  {closed, resetPeer | tellUser | leavesRoom},
-			refused:    {closed, tellUser | leavesRoom},
-			connFailed: {closed, tellUser | leavesRoom},
+			sendReset:  {closed, resetPeer | uncounts},
+			recvReset:  {closed, tellUser | uncounts},
+			peerFault:  {closed, resetPeer | tellUser | uncounts},
+			refused:    {closed, tellUser | uncounts},
+			connFailed: {closed, tellUser | uncounts},
 		},
 		halfClosedLocal: {
 			sendEnd:    {halfClosedLocal, 0},
-			recvEnd:    {closed, inOrder | leavesRoom},
-			sendReset:  {closed, resetPeer | leavesRoom},
-			recvReset:  {closed, tellUser | leavesRoom},
-			peerFault:  {closed, resetPeer | tellUser | leavesRoom},
-			refused:    {closed, tellUser | leavesRoom},
-			connFailed: {closed, tellUser | leavesRoom},
+			recvEnd:    {closed, inOrder | uncounts},
+			sendReset:  {closed, resetPeer | uncounts},
+			recvReset:  {closed, tellUser | uncounts},
+			peerFault:  {closed, resetPeer | tellUser | uncounts},
+			refused:    {closed, tellUser | uncounts},
+			connFailed: {closed, tellUser | uncounts},
 		},
 		halfClosedRemote: {
-			sendEnd:    {closed, inOrder | leavesRoom},
+			sendEnd:    {closed, inOrder | uncounts},
 			recvEnd:    {halfClosedRemote, 0},
-			sendReset:  {closed, resetPeer | leavesRoom},
-			recvReset:  {closed, tellUser | leavesRoom},
-			peerFault:  {closed, resetPeer | tellUser | leavesRoom},
-			refused:    {closed, tellUser | leavesRoom},
-			connFailed: {closed, tellUser | leavesRoom},
+			sendReset:  {closed, resetPeer | uncounts},
+			recvReset:  {closed, tellUser | uncounts},
+			peerFault:  {closed, resetPeer | tellUser | uncounts},
+			refused:    {closed, tellUser | uncounts},
+			connFailed: {closed, tellUser | uncounts},
 		},
 		closed: stays,
 	},
 	server: {
 		open: {
-			sendEnd:    {closed, resetPeer | inOrder | leavesRoom},
+			sendEnd:    {closed, resetPeer | inOrder | uncounts},
 			recvEnd:    {halfClosedRemote, 0},
 			sendReset:  {closed, resetPeer},
 			recvReset:  {closed, tellUser},
@@ -91,7 +91,7 @@ var transitions = [2][states][events]transition{
 		},
 		halfClosedLocal: stays, // a server's streams do not get into this state
 		halfClosedRemote: {
-			sendEnd:    {closed, inOrder | leavesRoom},
+			sendEnd:    {closed, inOrder | uncounts},
 			recvEnd:    {halfClosedRemote, 0},
 			sendReset:  {closed, resetPeer},
 			recvReset:  {closed, tellUser},
@@ -127,7 +127,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	}
 	s.state = t.to
 	if t.do&inOrder != 0 {
-		c.limiter.finished()
+		c.limiter.noteCompleted()
 	}
 	if t.to != closed {
 		return false
@@ -149,8 +149,8 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 		c.endWait(s.wait, s.err)
 		c.ready.forget(s.wait)
 	}
-	if t.do&leavesRoom != 0 {
-		c.leaveRoom(s)
+	if t.do&uncounts != 0 {
+		c.uncount(s)
 	}
 	tell = t.do&tellUser != 0 && !s.is(released)
 	if s.is(released) {
@@ -178,8 +178,8 @@ func (c *Conn) fail(s *Stream, ev event, err error) {
 	}
 }
 
-// leaveRoom makes room for another stream. c.mu is held.
-func (c *Conn) leaveRoom(s *Stream) {
+// uncount has s not count against the limit any more: another may be opened. c.mu is held.
+func (c *Conn) uncount(s *Stream) {
 	if s.is(counted) {
 		s.flags &^= counted
 		c.opened--
@@ -193,18 +193,18 @@ func (c *Conn) retire(s *Stream) {
 	if s.state != closed || !s.is(released) {
 		return
 	}
-	c.held--
-	c.leaveRoom(s)
+	c.inUse--
+	c.uncount(s)
 	c.dropUnread(s)
 	c.countHeaders(s, -s.headers)
 	if s != c.current {
 		c.recycle(s)
 	}
-	if c.held == 0 {
+	if c.inUse == 0 {
 		c.endIdleBackoff()
 		if c.lifetime.is(announced) {
 			c.askGoAwaySoon()
 		}
-		c.finish()
+		c.endDrained()
 	}
 }

@@ -39,8 +39,8 @@ func TestTransitions(t *testing.T) {
 				if has(tr, inOrder) != both || both && tr.to != closed {
 					bad("inOrder")
 				}
-				if want := tr.to == closed && (side == client || ev == sendEnd); has(tr, leavesRoom) != want {
-					bad("leavesRoom")
+				if want := tr.to == closed && (side == client || ev == sendEnd); has(tr, uncounts) != want {
+					bad("uncounts")
 				}
 				switch {
 				case from == open && ev == recvEnd && tr.to != halfClosedRemote,

@@ -49,7 +49,7 @@ func (c *Conn) teardown(err error) error {
 	}
 	c.dropQueued()
 	c.dropWriter()
-	c.dropPings()
+	c.endPings()
 	c.stopTimers()
 	c.mu.Unlock()
 	for _, s := range orphans {
@@ -83,9 +83,9 @@ func (c *Conn) closeSocket() {
 		return
 	}
 	c.mu.Lock()
-	cut := c.send.broken()
+	partial := c.send.broken()
 	c.mu.Unlock()
-	if cut {
+	if partial {
 		closeBelow(c.nc)
 	}
 	closed := make(chan struct{})

@@ -138,14 +138,14 @@ const (
 	wasteRate   = 100
 	// streamsPerFrame is how many streams count like one frame.
 	streamsPerFrame = 32
-	// holdTime is how long reading is held back each time, which givenUpRate makes
+	// delayTime is how long reading is delayed each time, which givenUpRate makes
 	// 50 streams.
-	holdTime = 10 * time.Millisecond
-	// holdsPerReset times Limits.Resets is how often that happens before the connection
+	delayTime = 10 * time.Millisecond
+	// delaysPerReset times Limits.Resets is how often that happens before the connection
 	// ends: 20 seconds by default.
-	holdsPerReset = 2
-	// holdsOver is the time without any after which they do not count any more.
-	holdsOver = time.Second
+	delaysPerReset = 2
+	// delaysExpire is the time without any after which they do not count any more.
+	delaysExpire = time.Second
 	// recentMax is how many streams that this side reset are remembered: 4 KiB a connection that resets as many.
 	recentMax = 1024
 	// deadlineSlack is how much earlier than this side computed it a call's deadline may

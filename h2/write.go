@@ -29,17 +29,21 @@ type Out struct {
 func (o *Out) hasHeader() bool  { return o.Block != nil || len(o.Fields) > 0 }
 func (o *Out) hasTrailer() bool { return o.TrailerBlock != nil || len(o.Trailers) > 0 }
 
-// left returns how many bytes of DATA have yet to be queued, without those of Source. It borrows o.
-func (o *Out) left() int {
+// dataLen returns how many bytes of DATA have yet to be queued, without those of Source.
+func (o *Out) dataLen() int {
 	n := o.Data.Len()
-	if n == 0 {
-		o.Data.Free() // an empty reference holds its slab, too
-		o.Data = tarn.Buffer{}
-	}
 	if o.Rest != nil {
 		n += o.Rest.Len()
 	}
 	return n
+}
+
+// freeEmpty frees Data if it is empty: such a reference holds its slab, too.
+func (o *Out) freeEmpty() {
+	if o.Data.Len() == 0 {
+		o.Data.Free()
+		o.Data = tarn.Buffer{}
+	}
 }
 
 func (o *Out) free() {
@@ -141,7 +145,8 @@ func (s *Stream) Post(o *Out) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := s.sendable()
-	if left := o.left(); err == nil && left > 0 && (int64(left) > min(s.out, c.peer.conn) || c.queued() >= refuseAbove) {
+	o.freeEmpty()
+	if left := o.dataLen(); err == nil && left > 0 && (int64(left) > min(s.out, c.peer.conn) || c.queued() >= refuseAbove) {
 		err = ErrWouldBlock
 	}
 	if err != nil {
@@ -170,7 +175,8 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 	if err := s.sendable(); err != nil {
 		return err
 	}
-	if left := o.left(); o.SourceLen == 0 && (left == 0 || c.fits(s, left)) {
+	o.freeEmpty()
+	if left := o.dataLen(); o.SourceLen == 0 && (left == 0 || c.fits(s, left)) {
 		c.putOut(s, o)
 		return nil
 	}
@@ -192,11 +198,11 @@ func (c *Conn) putOut(s *Stream, o *Out) {
 	last := o.Ending
 	if o.hasHeader() {
 		e := More
-		if o.left() == 0 && !o.hasTrailer() {
+		if o.dataLen() == 0 && !o.hasTrailer() {
 			e = last
 		}
 		c.putHeaders(s, o.Block, o.Fields, e)
-		if o.left() == 0 && !o.hasTrailer() {
+		if o.dataLen() == 0 && !o.hasTrailer() {
 			if e == End {
 				c.ended(s)
 			}
@@ -208,7 +214,7 @@ func (c *Conn) putOut(s *Stream, o *Out) {
 
 // putTail queues what follows the header of o. c.mu is held.
 func (c *Conn) putTail(s *Stream, o *Out) {
-	left := o.left()
+	left := o.dataLen()
 	switch {
 	case o.hasTrailer():
 		if left > 0 {
@@ -231,7 +237,7 @@ func (c *Conn) putTail(s *Stream, o *Out) {
 func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
 	c.peer.conn -= int64(n)
-	c.wrote()
+	c.noteContent()
 	s.batch = c.send.current()
 	b := c.outgoing()
 	for {
