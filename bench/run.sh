@@ -2,7 +2,7 @@
 # Runs benchmarks beside peers and prints Markdown tables: medians, ranges and ratios.
 #
 #   ./run.sh                 core rpc neutral idle smb files: about a quarter of an hour on two cores
-#   ./run.sh core rpc        those named; also: burst connect web attack contention libraries
+#   ./run.sh core rpc        those named; also: burst connect web attack contention beside libraries
 #                            rclone
 #   COUNT=3 ./run.sh         that many turns instead of 5
 #   KEEP=DIR ./run.sh        keeps the raw results there, for benchstat and ./table
@@ -67,6 +67,7 @@ for suite; do
 		;;
 	attack) go run ./attack -turns "$count" ;;
 	contention) go run ./contention ;;
+	beside) go run ./beside -turns "$count" ;;
 	libraries)
 		measure etcd ../interop/etcd . 400ms
 		measure bigtable ../interop/bigtable . 150ms
@@ -74,7 +75,7 @@ for suite; do
 		;;
 	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x ;;
 	*)
-		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web attack contention libraries rclone" >&2
+		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web attack contention beside libraries rclone" >&2
 		exit 2
 		;;
 	esac
