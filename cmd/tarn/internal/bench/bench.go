@@ -64,7 +64,7 @@ func Command() *cobra.Command {
 		}}
 	c.Flags().BoolVar(&opt.short, "short", false, "a quick look: fewer cases and turns, about ten seconds")
 	c.Flags().BoolVar(&opt.json, "json", false, "print the results as JSON instead of tables")
-	c.Flags().StringVarP(&opt.html, "output", "o", "", "also write a page with plots to `file`")
+	c.Flags().StringVarP(&opt.html, "output", "o", "", "write the page with plots to `file` (without -short and -json by default: tarn-bench-DATE.html, here)")
 	c.AddCommand(&cobra.Command{Use: relayCommand, Hidden: true, Args: cobra.ExactArgs(2), // a process of a measurement
 		RunE: func(_ *cobra.Command, args []string) error { return cli.Fail(runRelay(args[0], args[1])) }})
 	return c
@@ -118,7 +118,11 @@ func measure(ctx context.Context, opt options, pr *progress) (*Report, error) {
 	return rep, nil
 }
 
+// deliver writes the results to out, and the page to where it was asked for: a whole run's page is kept without being asked for.
 func deliver(rep *Report, opt options, out io.Writer) error {
+	if opt.html == "" && !opt.json && !opt.short {
+		opt.html = "tarn-bench-" + rep.Started.Format("2006-01-02-1504") + ".html"
+	}
 	if opt.html != "" {
 		if err := writeFile(opt.html, rep.writeHTML); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
@@ -144,6 +145,30 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 	status, _, errs := runBench(t, "core", "-short", "-o", filepath.Join(t.TempDir(), "no", "such", "dir.html"))
 	if status != cli.Failed || strings.Count(errs, "\n") != 1 {
 		t.Errorf("status %d, %q", status, errs)
+	}
+}
+
+// A whole run keeps its page in the working directory; a short one, or one for a machine, does not unless it is told to.
+func TestReportIsKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rep := &Report{Started: time.Date(2026, 11, 29, 6, 5, 0, 0, time.UTC)}
+	for _, c := range []struct {
+		opt  options
+		want string
+	}{
+		{options{}, "tarn-bench-2026-11-29-0605.html"}, {options{short: true}, ""}, {options{json: true}, ""}, {options{html: "mine.html"}, "mine.html"}, {options{short: true, html: "short.html"}, "short.html"},
+	} {
+		var out strings.Builder
+		if err := deliver(rep, c.opt, &out); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob("*")
+		if err != nil || strings.Join(files, " ") != c.want || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%+v: %q, want %q; %s", c.opt, files, c.want, out.String())
+		}
+		for _, f := range files {
+			os.Remove(f)
+		}
 	}
 }
 

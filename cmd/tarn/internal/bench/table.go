@@ -21,6 +21,7 @@ func (r *Report) writeText(w io.Writer) error {
 	if busy := m.Busy(); busy != "" {
 		fmt.Fprintln(&b, busy)
 	}
+	r.writeSummary(&b)
 	for _, s := range r.Sections {
 		fmt.Fprintf(&b, "\n%s: %s\n", s.Name, s.Title)
 		if s.Note != "" {
@@ -30,7 +31,6 @@ func (r *Report) writeText(w io.Writer) error {
 			c.writeText(&b)
 		}
 	}
-	r.writeSummary(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
