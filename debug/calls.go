@@ -3,7 +3,6 @@ package debug
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"html/template"
 	"maps"
 	"slices"
@@ -115,25 +114,6 @@ func events(e *endpoint.State) []event {
 	return list
 }
 
-// span writes a duration with a unit that suits its length, and two or three digits.
-func span(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "–"
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
-	case d < time.Second:
-		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
-	case d < time.Minute:
-		return fmt.Sprintf("%.3g s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	return fmt.Sprintf("%d days", d/(24*time.Hour))
-}
-
 // breakable is name as HTML in which a line may break between the words of it and nowhere else: before "/" and a capital
 // after a small letter, behind "." and "_".
 func breakable(name string) template.HTML {
@@ -158,11 +138,11 @@ func breakablePeer(addr string) template.HTML {
 // callFunctions are what the template of calls uses.
 func callFunctions() template.FuncMap {
 	return template.FuncMap{
-		"span":   span,
+		"span":   plot.Span,
 		"latest": latest,
-		"secs":   func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
+		"secs":   func(s float64) string { return plot.Span(time.Duration(s * float64(time.Second))) },
 		"mean": func(m endpoint.Method) string {
-			return span(time.Duration(m.Seconds / float64(max(m.Ended(), 1)) * float64(time.Second)))
+			return plot.Span(time.Duration(m.Seconds / float64(max(m.Ended(), 1)) * float64(time.Second)))
 		},
 		"codes": func(m endpoint.Method) []event {
 			var list []event

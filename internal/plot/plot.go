@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 )
 
 // svg collects SVG text; coordinates are written with one decimal to keep pages small.
@@ -64,6 +65,25 @@ func Counted(n float64, noun string) string {
 		return "1 " + noun
 	}
 	return Count(n) + " " + noun + "s"
+}
+
+// Span writes a duration with a unit that suits its length, and two or three digits.
+func Span(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "–"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
+	case d < time.Minute:
+		return fmt.Sprintf("%.3g s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
 }
 
 // digits writes whole numbers whole, and others with one decimal below 100.

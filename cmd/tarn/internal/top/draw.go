@@ -84,6 +84,7 @@ func draw(v view) string {
 		b.WriteString("\n")
 		v.pool(&b, p)
 	}
+	v.calls(&b)
 	v.sessions(&b)
 	return b.String()
 }
