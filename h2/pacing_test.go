@@ -158,7 +158,7 @@ func TestRoundTripOfAFastPeer(t *testing.T) {
 						if got++; got <= x.late {
 							d = 2 * steadyRTT
 						}
-						time.Sleep(d)
+						<-time.After(d) // the bubble's clock
 						p.fr.WriteSettingsAck()
 					}
 					d, ok := f.(*http2.DataFrame)
