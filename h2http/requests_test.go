@@ -83,7 +83,7 @@ func TestRequestsByRoute(t *testing.T) {
 		mux.HandleFunc("/waits", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		copied := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/copied" {
-				r = r.WithContext(context.WithValue(r.Context(), "", 1))
+				r = r.WithContext(r.Context()) // a copy
 				r.URL.Path = "/moved"
 			}
 			mux.ServeHTTP(w, r)
