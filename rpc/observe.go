@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/latency"
+	"github.com/tarn-go/tarn/internal/monotonic"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -97,8 +98,7 @@ type observedMethod struct {
 	started atomic.Uint64
 	active  atomic.Int64
 	codes   [codes.Unauthenticated + 2]atomic.Uint64 // the last counts other codes
-	nanos   atomic.Int64
-	took    [2 * 40]atomic.Uint64 // by duration, two a doubling from a microsecond
+	took    latency.Histogram
 }
 
 // begin records a call that begins now; nil if nothing is observed.
@@ -151,32 +151,10 @@ func (c *observed) end(err error) {
 	c.of.mu.Lock()
 	delete(c.of.live, c)
 	c.of.mu.Unlock()
-	m, took := c.method, time.Since(c.begun)
+	m, now := c.method, time.Now()
 	m.active.Add(-1)
-	m.nanos.Add(int64(took))
-	m.took[slot(took)].Add(1)
+	m.took.Add(now.Sub(c.begun), monotonic.Of(now))
 	m.codes[min(status.Code(err), codes.Code(len(m.codes)-1))].Add(1) // not as an int, which may have 32 bits
-}
-
-// slot is the index at which a duration is counted: two slots a doubling, from a microsecond.
-func slot(d time.Duration) int {
-	us := uint64(max(d/time.Microsecond, 1))
-	n := 2 * (bits.Len64(us) - 1)
-	if half := uint64(1) << (n / 2); us >= half+half/2 {
-		n++
-	}
-	return min(n, 2*40-1)
-}
-
-// seconds is the middle of a slot.
-func seconds(slot int) float64 {
-	us := float64(uint64(1) << (slot / 2))
-	if slot%2 == 1 {
-		us *= 1.75
-	} else {
-		us *= 1.25
-	}
-	return us / 1e6
 }
 
 // report fills in the data about calls.
@@ -230,35 +208,16 @@ func (o *observer) report(s *endpoint.State, r role) {
 
 func (m *observedMethod) report(name string) endpoint.Method {
 	out := endpoint.Method{Name: name, Started: m.started.Load(), Active: m.active.Load(), Codes: map[string]uint64{},
-		Seconds: time.Duration(m.nanos.Load()).Seconds()}
+		Seconds: m.took.Sum().Seconds()}
 	for i := range m.codes {
 		if n := m.codes[i].Load(); n > 0 {
 			out.Codes[codes.Code(i).String()] = n
 		}
 	}
-	var took [len(m.took)]uint64
-	all := uint64(0)
-	for i := range m.took {
-		took[i] = m.took[i].Load()
-		all += took[i]
-	}
-	out.P50, out.P99 = quantile(took[:], all, 0.5), quantile(took[:], all, 0.99)
+	all, minute := m.took.All(), m.took.LastMinute(monotonic.Now())
+	out.P50, out.P99 = all.Quantile(0.5).Seconds(), all.Quantile(0.99).Seconds()
+	out.Minute = endpoint.Recent{Ended: minute.Total(), P50: minute.Quantile(0.5).Seconds(), P99: minute.Quantile(0.99).Seconds()}
 	return out
-}
-
-// quantile is the duration in seconds that the given share of the calls did not exceed.
-func quantile(took []uint64, all uint64, share float64) float64 {
-	if all == 0 {
-		return 0
-	}
-	left := uint64(share * float64(all))
-	for i, n := range took {
-		if n > left {
-			return seconds(i)
-		}
-		left -= n
-	}
-	return seconds(len(took) - 1)
 }
 
 // Endpoint returns the server's state for the debug page and its metrics: connections, why they ended, and,

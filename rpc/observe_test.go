@@ -101,6 +101,9 @@ func TestEndpoint(t *testing.T) {
 		if m.Name != unary || m.Codes["OK"] != 5 || m.Codes["NotFound"] != 1 || m.P99 <= 0 || m.P50 > m.P99 {
 			t.Errorf("%s: %+v", e.Kind, m)
 		}
+		if r := m.Minute; r.Ended != 6 || r.P99 <= 0 || r.P50 > r.P99 {
+			t.Errorf("%s: in the last minute %+v", e.Kind, r)
+		}
 	}
 	if server.Kind != "gRPC server" || server.Name != addr || client.Kind != "gRPC client" || client.Name != addr {
 		t.Errorf("%q %q, %q %q", server.Kind, server.Name, client.Kind, client.Name)
