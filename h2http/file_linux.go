@@ -38,7 +38,6 @@ func newFileSource(src io.Reader, pool *tarn.Pool) *fileSource {
 // Supply returns up to n bytes of the file; none when it has ended, when the bytes are not in the page cache, so that reading
 // them would wait for a disk, or when the file's system cannot say whether they are.
 func (s *fileSource) Supply(n int) tarn.Buffer {
-	println("supply", n)
 	b := s.pool.Get(n)
 	s.dst, s.n = b.Bytes(), 0
 	if err := s.raw.Control(s.read); err != nil {
