@@ -32,30 +32,19 @@ type activity struct {
 	balancer switcher
 
 	states   sync.Mutex // held while a resolver's state is processed, one at a time
-	selector *selector  // cc.mu; the one that calls use; nil: none
+	selector *selector  // names.mu; the one that calls use; nil: none
 
-	subs map[*subConn]struct{} // cc.mu
-	pace *pacer                // cc.mu; nil: there have always been few subConns
+	subs map[*subConn]struct{} // names.mu
+	pace *pacer                // names.mu; nil: there have always been few subConns
 
-	endpoints int // cc.mu; the resolver's last, for channelz
+	endpoints int // names.mu; the resolver's last, for channelz
 }
 
-// activate leaves IDLE. cc.mu is held.
-func (cc *ClientConn) activate() error {
-	if cc.state == connectivity.Shutdown {
-		return ErrClientConnClosing
-	}
-	if cc.active != nil {
-		return nil
-	}
+func newActivity(cc *ClientConn) *activity {
 	act := &activity{cc: cc, turn: turn{epoch: time.Now()}}
 	act.policy.turn = &act.turn
 	act.balancer.init(act)
-	cc.active = act
-	cc.setState(connectivity.Connecting)
-	cc.idle.start(cc)
-	act.names.run(act.resolve)
-	return nil
+	return act
 }
 
 // resolve builds the resolver. It runs in names.
@@ -87,10 +76,7 @@ func (act *activity) resolveNow() {
 // close ends resolver, balancer and subConns, and waits for the first two. The
 // client has dropped its reference to act.
 func (act *activity) close() {
-	act.cc.mu.Lock()
-	sel := act.selector
-	act.cc.mu.Unlock()
-	sel.retire() // the resolver's Close may end what it selects
+	act.cc.names.retire(act) // the resolver's Close may end what it selects
 	// The resolver first: one that waits for the balancer's answer gets it.
 	act.names.close(func() {
 		if act.resolver != nil {
@@ -98,10 +84,10 @@ func (act *activity) close() {
 		}
 	})
 	act.policy.close(act.balancer.close)
-	act.cc.mu.Lock()
+	act.cc.names.mu.Lock()
 	subs := act.subs
 	act.subs = nil
-	act.cc.mu.Unlock()
+	act.cc.names.mu.Unlock()
 	for s := range subs {
 		s.shutdown()
 	}
@@ -109,14 +95,13 @@ func (act *activity) close() {
 
 // show publishes the balancer's state, unless act has been closed.
 func (act *activity) show(s balancer.State) {
-	cc := act.cc
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.active != act {
-		return
+	n := &act.cc.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.active == act {
+		act.cc.setPicker(s.Picker)
+		act.cc.state.set(act.cc, s.ConnectivityState)
 	}
-	cc.setPicker(s.Picker)
-	cc.setState(s.ConnectivityState)
 }
 
 // nameClient is the resolver.ClientConn of a client.
@@ -196,9 +181,10 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 		}
 	}
 	act.cc.warn("Resolver returned a service config that cannot be used: %v", err)
-	act.cc.mu.Lock()
-	last := act.cc.last
-	act.cc.mu.Unlock()
+	n := &act.cc.names
+	n.mu.Lock()
+	last := n.last
+	n.mu.Unlock()
 	if last != nil {
 		return act.apply(nil, s), balancer.ErrBadResolverState
 	}
@@ -211,67 +197,67 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 // apply makes cfg the service config that further states without one keep, and returns it with the selector of s. If cfg is nil, the last one is
 // kept, or the default. The result is nil when act has been closed.
 func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig {
-	cc := act.cc
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.active != act {
+	n := &act.cc.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.active != act {
 		return nil
 	}
 	if cfg == nil {
-		cfg = cc.kept()
+		cfg = act.kept()
 	}
 	act.logState(cfg, s)
-	cc.last = cfg
+	n.last = cfg
 	return cfg.selecting(s)
 }
 
-// kept is the service config in use, or the default. cc.mu is held.
-func (cc *ClientConn) kept() *serviceConfig {
-	if cc.last != nil {
-		return cc.last
+// kept is the service config in use, or the default. names.mu is held.
+func (act *activity) kept() *serviceConfig {
+	if last := act.cc.names.last; last != nil {
+		return last
 	}
-	return cc.fallback
+	return act.cc.fallback
 }
 
 // selects reports whether calls use a selector.
 func (act *activity) selects() bool {
-	act.cc.mu.Lock()
-	defer act.cc.mu.Unlock()
+	n := &act.cc.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	return act.selector != nil
 }
 
 // announce gives calls a config, if they have none yet; false when act has been closed.
 func (act *activity) announce() bool {
-	cc := act.cc
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.active != act {
+	n := &act.cc.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.active != act {
 		return false
 	}
-	if cc.config.Load() == nil {
-		cc.last = cc.kept()
-		cc.setConfig(cc.last)
+	if n.config.Load() == nil {
+		n.last = act.kept()
+		n.setConfig(n.last)
 	}
 	return true
 }
 
 // publish makes cfg the config of new calls, and returns when none uses the selector of the last one, unless act has been closed.
 func (act *activity) publish(cfg *serviceConfig) {
-	cc := act.cc
-	cc.mu.Lock()
+	n := &act.cc.names
+	n.mu.Lock()
 	var old *selector
-	if cc.active == act {
+	if n.active == act {
 		old, act.selector = act.selector, cfg.selector
-		cc.setConfig(cfg)
+		n.setConfig(cfg)
 	}
-	cc.mu.Unlock()
+	n.mu.Unlock()
 	old.retire()
 }
 
-// logState notes what a resolver's state changes, with cfg the config that it leads to. cc.mu is held.
+// logState notes what a resolver's state changes, with cfg the config that it leads to. names.mu is held.
 func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
-	cc := act.cc
-	last := cc.kept()
+	last := act.kept()
 	var changes []string
 	if cfg.text != last.text {
 		changes = append(changes, "service config updated")
@@ -284,13 +270,7 @@ func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
 		changes = append(changes, "resolver returned new addresses")
 	}
 	act.endpoints = n
-	cc.note("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
-}
-
-// setConfig makes cfg the config of new calls. cc.mu is held.
-func (cc *ClientConn) setConfig(cfg *serviceConfig) {
-	cc.config.Store(cfg)
-	cc.resolved.notify()
+	act.cc.note("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
 }
 
 // endpointsOf makes an endpoint of each address, for resolvers older than endpoints.

@@ -44,7 +44,7 @@ type call struct {
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
 	*c = call{cc: cc, ctx: ctx, method: method, entity: cc.entity}
 	bad := c.merge(opts)
-	cc.idle.calls.Add(1)
+	cc.names.idle.calls.Add(1)
 	c.entity.Begin()
 	c.seen = cc.opts.observe.begin(method, resolving)
 	if cc.web != nil && cc.web.closed.Err() != nil {
@@ -123,32 +123,13 @@ func (c *call) checkOptions(bad error) error {
 // IDLE.
 func (c *call) methods(ctx context.Context) (*serviceConfig, error) {
 	for {
-		if cfg := c.cc.config.Load(); cfg != nil {
+		if cfg := c.cc.names.config.Load(); cfg != nil {
 			return cfg, nil
 		}
 		c.delayed = true
-		if err := c.cc.awaitConfig(ctx); err != nil {
+		if err := c.cc.names.await(ctx, c.cc); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// awaitConfig waits for a service config.
-func (cc *ClientConn) awaitConfig(ctx context.Context) error {
-	defer cc.idle.waiting()()
-	cc.mu.Lock()
-	err := cc.activate()
-	resolved := cc.resolved.next()
-	have := cc.config.Load() != nil
-	cc.mu.Unlock()
-	if err != nil || have {
-		return err
-	}
-	select {
-	case <-resolved:
-		return nil
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
 	}
 }
 
@@ -296,7 +277,7 @@ func (c *call) wait(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
 	}
-	defer c.cc.idle.waiting()()
+	defer c.cc.names.idle.waiting()()
 	c.seen.set(pausing)
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,22 +57,12 @@ type ClientConn struct {
 	recorder  estats.MetricsRecorder
 	metrics   *subchannelMetrics // nil: nothing records
 
-	picker atomic.Pointer[pickers]
-	config atomic.Pointer[serviceConfig] // nil until the resolver has answered
-
-	wg sync.WaitGroup // connections, and the goroutines that make and check them
-
 	entity *entity.Channel // in channelz; nil: not listed
 
-	mu       sync.Mutex // taken after subConn.mu and switcher.mu
-	state    connectivity.State
-	changed  signal    // when state changes
-	resolved signal    // when there is a service config again
-	active   *activity // nil while IDLE
-	conns    map[*clientConn]struct{}
-	last     *serviceConfig // the last one applied
-	watchers map[*mirror]struct{}
-	idle     idleness
+	picker atomic.Pointer[pickers]
+	names  names
+	conns  connections
+	state  channelState
 }
 
 var _ grpc.ClientConnInterface = (*ClientConn)(nil)
@@ -172,52 +159,32 @@ func (cc *ClientConn) Target() string { return cc.name }
 func (cc *ClientConn) CanonicalTarget() string { return cc.target.String() }
 
 // GetState is the connectivity state.
-func (cc *ClientConn) GetState() connectivity.State {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	return cc.state
-}
+func (cc *ClientConn) GetState() connectivity.State { return cc.state.get() }
 
 // WaitForStateChange returns true when the state is no longer source, false when
 // ctx ends first.
 func (cc *ClientConn) WaitForStateChange(ctx context.Context, source connectivity.State) bool {
-	for {
-		cc.mu.Lock()
-		state, changed := cc.state, cc.changed.next()
-		cc.mu.Unlock()
-		if state != source {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return cc.state.wait(ctx, source)
 }
 
 // Connect leaves IDLE without a call. It waits until the resolver has been built, as in grpc-go, and not for its addresses or a connection.
 func (cc *ClientConn) Connect() {
-	cc.mu.Lock()
-	if act := cc.active; act != nil || cc.web != nil {
-		if act != nil {
-			act.policy.run(act.balancer.exitIdle)
-		}
-		cc.mu.Unlock()
+	if cc.web != nil {
 		return
 	}
-	err := cc.activate()
-	act := cc.active
-	cc.mu.Unlock()
-	if err == nil {
-		act.names.call(func() {}) // until it has been built
-		act.policy.run(act.balancer.exitIdle)
+	act, begun, err := cc.names.activate(cc)
+	if err != nil {
+		return
 	}
+	if begun {
+		act.names.call(func() {}) // until it has been built
+	}
+	act.policy.run(act.balancer.exitIdle)
 }
 
 // ResetConnectBackoff makes waiting attempts to connect go ahead at once.
 func (cc *ClientConn) ResetConnectBackoff() {
-	for _, s := range cc.subConns() {
+	for _, s := range cc.names.subConns() {
 		s.resetBackoff()
 	}
 }
@@ -226,22 +193,13 @@ func (cc *ClientConn) ResetConnectBackoff() {
 // a handshake or a round tripper that ignores its context, so that functions of the application's that a call runs may call it. A second
 // Close returns ErrClientConnClosing.
 func (cc *ClientConn) Close() error {
-	cc.mu.Lock()
-	if cc.state == connectivity.Shutdown {
-		cc.mu.Unlock()
-		return ErrClientConnClosing
+	act, err := cc.names.close(cc)
+	if err != nil {
+		return err
 	}
-	act := cc.active
-	cc.active = nil
-	cc.setState(connectivity.Shutdown)
-	cc.idle.stop()
-	conns := slices.Collect(maps.Keys(cc.conns))
-	cc.mu.Unlock()
+	conns := cc.conns.close()
 	cc.setPicker(closedPicker{})
-	cc.mu.Lock()
-	cc.config.Store(nil) // its selector will not be called any more
-	cc.resolved.notify()
-	cc.mu.Unlock()
+	cc.names.forget() // its selector will not be called any more
 	if act != nil {
 		act.close()
 	}
@@ -251,46 +209,11 @@ func (cc *ClientConn) Close() error {
 	if cc.web != nil {
 		cc.web.close() // ends the calls
 	}
-	cc.wg.Wait()
+	cc.conns.wg.Wait()
 	cc.entity.Remove()
 	if cc.web != nil && cc.web.conns != nil {
 		cc.web.conns.close()
 		cc.web.hidden.close()
 	}
 	return cc.facade.close()
-}
-
-// setState sets the state and wakes the goroutines that wait for a change. cc.mu is held.
-func (cc *ClientConn) setState(s connectivity.State) {
-	if cc.state == connectivity.Shutdown || cc.state == s {
-		return
-	}
-	cc.state = s
-	cc.entity.SetState(s)
-	logger.Info("client of", cc.name+":", s)
-	cc.changed.notify()
-	for m := range cc.watchers {
-		m.show(s)
-	}
-}
-
-// subConns lists those of the running balancer.
-func (cc *ClientConn) subConns() []*subConn {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.active == nil {
-		return nil
-	}
-	return slices.Collect(maps.Keys(cc.active.subs))
-}
-
-// begin counts a goroutine that Close waits for; false after Close.
-func (cc *ClientConn) begin() bool {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.state == connectivity.Shutdown {
-		return false
-	}
-	cc.wg.Add(1)
-	return true
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
@@ -59,7 +58,7 @@ func (s *subConn) connect(ctx context.Context, stop <-chan struct{}, addr *resol
 	c.h2c, c.every = maker.Make(nc, c), every
 	allowIdleTLS(c.h2c, c.peer.AuthInfo)
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, c.name, c.h2c))
-	if err := cc.enlist(c); err != nil {
+	if err := cc.conns.add(c); err != nil {
 		c.h2c.Close()
 	}
 	c.h2c.Start(c.ended)
@@ -112,31 +111,6 @@ func (c *clientConn) statsEnd() {
 	for _, h := range c.cc.opts.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
 	}
-}
-
-// enlist adds c to the connections that Close ends; it fails when Close has been called already.
-func (cc *ClientConn) enlist(c *clientConn) error {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	cc.wg.Add(1)
-	if cc.state == connectivity.Shutdown {
-		return ErrClientConnClosing
-	}
-	put(&cc.conns, c)
-	return nil
-}
-
-// dismiss removes c, which has ended. It reports whether Close has been called and waits for c's stats handlers. A handler that calls Close
-// itself must not be waited for.
-func (cc *ClientConn) dismiss(c *clientConn) (awaited bool) {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	delete(cc.conns, c)
-	if cc.state == connectivity.Shutdown {
-		return true
-	}
-	cc.wg.Done()
-	return false
 }
 
 func (c *clientConn) cause() error {
@@ -236,8 +210,8 @@ func (s *subConn) perRPC() []credentials.PerRPCCredentials {
 func (c *clientConn) ended(why error) {
 	c.placing.cancel()
 	c.leave(why)
-	if c.cc.dismiss(c) {
-		defer c.cc.wg.Done()
+	if c.cc.conns.remove(c) {
+		defer c.cc.conns.wg.Done()
 	}
 	c.entity.Remove()
 	c.statsEnd()

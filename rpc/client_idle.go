@@ -9,7 +9,7 @@ import (
 
 // idleness makes a client IDLE in which no call of the application has begun, waited or had a stream for a while; the
 // client's own calls, such as health checks, do not count. Its fields except calls and waits are guarded by
-// ClientConn.mu.
+// names.mu.
 type idleness struct {
 	timer *time.Timer
 	seen  uint64        // calls at the last check
@@ -25,7 +25,7 @@ func (i *idleness) waiting() (over func()) {
 	return func() { i.waits.Add(-1) }
 }
 
-// start starts the timer of a client that has just left IDLE. cc.mu is held.
+// start starts the timer of a client that has just left IDLE. names.mu is held.
 func (i *idleness) start(cc *ClientConn) {
 	i.stop()
 	if d := cc.opts.idleTimeout; d > 0 {
@@ -33,7 +33,7 @@ func (i *idleness) start(cc *ClientConn) {
 	}
 }
 
-// stop stops the timer. cc.mu is held.
+// stop stops the timer. names.mu is held.
 func (i *idleness) stop() {
 	if i.timer != nil {
 		i.timer.Stop()
@@ -42,26 +42,23 @@ func (i *idleness) stop() {
 }
 
 func (i *idleness) check(cc *ClientConn, d time.Duration) {
-	cc.mu.Lock()
+	cc.names.mu.Lock()
 	act := i.due(cc, d)
-	cc.mu.Unlock()
+	cc.names.mu.Unlock()
 	if act != nil {
 		act.close()
-		cc.wg.Done()
+		cc.conns.wg.Done()
 	}
 }
 
 // due drops the activity of a client in which no call has begun since the last check, and which has no stream and
-// no call that waits, now as at the last check: what it had then may have ended since. cc.mu is held.
+// no call that waits, now as at the last check: what it had then may have ended since. names.mu is held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
-	if i.timer == nil || cc.active == nil {
+	n := &cc.names
+	if i.timer == nil || n.active == nil {
 		return nil
 	}
-	open := int(i.waits.Load()) + int(cc.maker.Stats().Waiting)
-	for c := range cc.conns {
-		// An own call may have no stream yet or any more, or wait for one.
-		open += max(0, c.h2c.Streams()-int(c.own.Load()))
-	}
+	open := int(i.waits.Load()) + int(cc.maker.Stats().Waiting) + cc.conns.streams()
 	calls := i.calls.Load()
 	busy := calls != i.seen || i.open || open > 0
 	i.seen, i.open = calls, open > 0
@@ -69,12 +66,14 @@ func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 		i.timer.Reset(d)
 		return nil
 	}
-	act := cc.active
-	cc.wg.Add(1) // Close waits until act is closed
-	cc.active = nil
+	if !cc.conns.begin() { // Close waits until act is closed
+		return nil
+	}
+	act := n.active
+	n.active = nil
 	i.timer = nil
-	cc.config.Store(nil)
+	n.config.Store(nil)
 	cc.setPicker(nil)
-	cc.setState(connectivity.Idle)
+	cc.state.set(cc, connectivity.Idle)
 	return act
 }

@@ -20,9 +20,9 @@ const ThriftyStreams = thriftyStreams
 
 // AddStreams makes the connections of cc count n streaming calls more, and returns how many they count together.
 func AddStreams(cc *ClientConn, n int32) (sum int32) {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	for c := range cc.conns {
+	cc.conns.mu.Lock()
+	defer cc.conns.mu.Unlock()
+	for c := range cc.conns.all {
 		sum += c.streams.Add(n)
 	}
 	return sum

@@ -30,7 +30,7 @@ func (w *healthWatch) end() {
 // checkedService is the service whose health the service config wants checked; nil when there is none.
 func (s *subConn) checkedService() *string {
 	cc := s.act.cc
-	cfg := cc.config.Load()
+	cfg := cc.names.config.Load()
 	if cc.opts.noHealthCheck || cfg == nil {
 		return nil
 	}

@@ -53,21 +53,13 @@ type mirror struct {
 
 // UpdateClientConnState implements balancer.Balancer. It is called once, and again whenever a resolver of the library returns something.
 func (m *mirror) UpdateClientConnState(balancer.ClientConnState) error {
-	m.cc.mu.Lock()
-	if m.cc.watchers == nil {
-		m.cc.watchers = make(map[*mirror]struct{})
-	}
-	_, again := m.cc.watchers[m]
-	m.cc.watchers[m] = struct{}{}
-	m.show(m.cc.state)
-	m.cc.mu.Unlock()
-	if !again && m.p.attaching.Load() == 0 {
+	if again := m.cc.state.watch(m); !again && m.p.attaching.Load() == 0 {
 		m.cc.Connect() // by a library's Connect or Dial
 	}
 	return nil
 }
 
-// show is called with every state of the client, cc.mu held.
+// show is called with every state of the client, channelState.mu held.
 func (m *mirror) show(s connectivity.State) {
 	if s == connectivity.Shutdown { // a balancer cannot report Shutdown
 		m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{ErrClientConnClosing}})
@@ -93,9 +85,7 @@ func (m *mirror) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // Close implements balancer.Balancer.
 func (m *mirror) Close() {
-	m.cc.mu.Lock()
-	delete(m.cc.watchers, m)
-	m.cc.mu.Unlock()
+	m.cc.state.unwatch(m)
 	if m.p.owns == owned {
 		_ = m.cc.Close() // no error if it is closed already
 	}

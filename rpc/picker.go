@@ -126,13 +126,13 @@ func connOf(r *balancer.PickResult) *clientConn {
 // pickSlow waits for a picker after seen, which has answered with last. If the call's time ends first, its error contains the last reason
 // why it waited.
 func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo, seen *pickers, last error) (pick, error) {
-	defer cc.idle.waiting()()
+	defer cc.names.idle.waiting()()
 	if errors.Is(last, balancer.ErrNoSubConnAvailable) {
 		last = nil
 	}
 	for {
 		if seen.picker == nil {
-			if err := cc.leaveIdle(); err != nil {
+			if _, _, err := cc.names.activate(cc); err != nil {
 				return pick{}, err
 			}
 		}
@@ -189,13 +189,6 @@ func (v pickVerdict) of(err error) (pick, error) {
 		err = status.Errorf(codes.Internal, "received picker error with illegal status: %v", err)
 	}
 	return pick{how: dropped}, err
-}
-
-// leaveIdle makes an IDLE client resolve its target.
-func (cc *ClientConn) leaveIdle() error {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	return cc.activate()
 }
 
 // waited is the error of a call whose time ended before there was a connection.

@@ -131,13 +131,13 @@ func (cc *ClientConn) configureWeb() (err error) {
 	if cc.maker, err = h2.Clients(o.h2()); err != nil {
 		return err
 	}
-	cc.config.Store(cc.fallback)
+	cc.names.config.Store(cc.fallback)
 	cc.accepts = acceptEncoding(o.acceptEncoding)
 	if err := cc.sumOptions(); err != nil {
 		return err
 	}
 	w.closed, w.close = context.WithCancel(context.Background())
-	cc.web, cc.state = w, connectivity.Ready
+	cc.web, cc.state.now = w, connectivity.Ready
 	return cc.intercept()
 }
 

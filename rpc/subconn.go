@@ -26,7 +26,7 @@ type subConn struct {
 
 	conn atomic.Pointer[clientConn] // set while READY: used by picks
 
-	mu       sync.Mutex // taken before cc.mu
+	mu       sync.Mutex // taken before names.mu
 	addrs    []resolver.Address
 	state    connectivity.State
 	stop     context.CancelFunc // ends the attempt to connect, or the health check; nil: neither is under way
@@ -44,9 +44,10 @@ type subConn struct {
 
 func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balancer.NewSubConnOptions) (*subConn, error) {
 	s := &subConn{act: act, child: ch, opts: opts, addrs: slices.Clone(addrs)}
-	act.cc.mu.Lock()
-	defer act.cc.mu.Unlock()
-	if act.cc.active != act {
+	n := &act.cc.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.active != act {
 		return nil, errInactive
 	}
 	put(&act.subs, s)
@@ -104,24 +105,24 @@ func (s *subConn) Connect() {
 
 // start begins an attempt. s.mu is held.
 func (s *subConn) start() {
-	if len(s.addrs) == 0 || !s.act.cc.begin() {
+	if len(s.addrs) == 0 || !s.act.cc.conns.begin() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.setState(connectivity.Connecting, nil)
 	cc, addrs := s.act.cc, s.addrs
-	cc.mu.Lock()
+	cc.names.mu.Lock()
 	pace := s.act.pace
-	cc.mu.Unlock()
-	pace.begin(paced{ctx: ctx, run: func(leave func()) { s.run(ctx, addrs, leave) }, dropped: cc.wg.Done})
+	cc.names.mu.Unlock()
+	pace.begin(paced{ctx: ctx, run: func(leave func()) { s.run(ctx, addrs, leave) }, dropped: cc.conns.wg.Done})
 }
 
 // run tries the addresses, one after another. After a failure it waits for the time of the next attempt,
 // which the balancer begins. It calls leave when the attempt is over.
 func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func()) {
 	cc := s.act.cc
-	defer cc.wg.Done()
+	defer cc.conns.wg.Done()
 	began := time.Now()
 	s.mu.Lock()
 	delay := backoff.Delay(cc.opts.connect.Backoff, s.failures+1)
@@ -279,10 +280,10 @@ func sameAddress(a, b resolver.Address) bool {
 // Shutdown implements balancer.SubConn. Running calls continue. A READY subConn is shut down when the balancer returns: its picker
 // still picks it until there is another, and a call would have to wait for that.
 func (s *subConn) Shutdown() {
-	cc := s.act.cc
-	cc.mu.Lock()
+	n := &s.act.cc.names
+	n.mu.Lock()
 	delete(s.act.subs, s)
-	cc.mu.Unlock()
+	n.mu.Unlock()
 	s.mu.Lock()
 	s.leaving = true
 	ready := s.state == connectivity.Ready
