@@ -67,6 +67,42 @@ func TestReleaseDuringReleasingWrite(t *testing.T) {
 	awaitStreams(t, c, 0)
 }
 
+// TestReleaseBeforeReleasingWrite: a Write with Release panics if the stream is released after its DATA is queued, before it returns; the
+// stream is released once.
+func TestReleaseBeforeReleasingWrite(t *testing.T) {
+	for name, write := range map[string]func(*Stream, context.Context, *Out) error{"Write": (*Stream).Write, "WriteLater": (*Stream).WriteLater} {
+		t.Run(name, func(t *testing.T) {
+			r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan any, 1)
+			go func() {
+				defer func() { ended <- recover() }()
+				write(s, context.Background(), &Out{Data: c.cfg.Pool.Copy(make([]byte, 100)), Release: true})
+			}()
+			eventually(t, "a Write that waits", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return s.wait != nil && s.wait.active
+			}, func() any { return nil })
+			c.mu.Lock()
+			s.out = 100
+			c.relist(s)
+			c.fill(minFill) // the Write is woken, and needs c.mu
+			c.release(s)
+			c.mu.Unlock()
+			if v := <-ended; v != releasedTwice {
+				t.Errorf("it ended with %v", v)
+			}
+			c.Flush()
+			r.wait("reset", isReset(1))
+			awaitStreams(t, c, 0)
+		})
+	}
+}
+
 // idleCounter counts OnIdle.
 type idleCounter struct {
 	*recorder

@@ -35,11 +35,11 @@ func (c *Conn) relist(s *Stream) {
 	}
 }
 
-// fill queues DATA of the streams that are ready, as far as the windows and the
-// batch allow. It stops where a Source is to be asked before it can go on. c.mu is held.
-func (c *Conn) fill() (asks request) {
+// fill queues DATA of the streams that are ready, as far as the windows allow and room bytes. It stops where a Source is to be asked before it
+// can go on. c.mu is held.
+func (c *Conn) fill(room int) (asks request) {
 	c.ready.allow(c.send.turn())
-	for room := max(c.send.room(), minFill); room > 0 && c.peer.conn > 0 && !c.lifetime.reached(closing); {
+	for room > 0 && c.peer.conn > 0 && !c.lifetime.reached(closing) {
 		w, most := c.ready.next()
 		if w == nil {
 			break
@@ -59,7 +59,7 @@ func (c *Conn) fill() (asks request) {
 			if n > room && c.queued() >= minFill {
 				break
 			}
-			return request{w, n}
+			return request{w, n, room}
 		}
 		c.ready.served(w, n)
 		room -= n

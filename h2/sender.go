@@ -362,10 +362,11 @@ func (c *Conn) pending() bool {
 	return c.queued() > 0 || !c.ready.empty() && c.peer.conn > 0 && !c.lifetime.reached(closing)
 }
 
-// nextBatch takes what is to be sent next; nil: nothing. c.mu is held, and given up while a Source is asked: it is begun again then.
+// nextBatch takes what is to be sent next; nil: nothing. c.mu is held, and given up while a Source is asked: it is begun again then, except
+// for the room that many short Sources share.
 func (c *Conn) nextBatch() *wire.Batch {
-	for {
-		b, asks := c.takeBatch()
+	for room := max(c.send.room(), minFill); ; {
+		b, asks := c.takeBatch(room)
 		if asks.w == nil {
 			return b
 		}
@@ -374,17 +375,18 @@ func (c *Conn) nextBatch() *wire.Batch {
 		data, err := asks.ask()
 		c.mu.Lock()
 		c.supplied(asks, data, err)
+		room = asks.room
 	}
 }
 
-// takeBatch is nextBatch as far as no Source must be asked before. c.mu is held.
-func (c *Conn) takeBatch() (*wire.Batch, request) {
+// takeBatch is nextBatch as far as no Source must be asked before. room is how much DATA of streams that wait is queued at most. c.mu is held.
+func (c *Conn) takeBatch(room int) (*wire.Batch, request) {
 	s := &c.send
 	if c.lifetime.reached(shut) {
 		c.dropQueued()
 		return nil, request{}
 	}
-	if asks := c.fill(); asks.w != nil {
+	if asks := c.fill(room); asks.w != nil {
 		return nil, asks
 	}
 	if c.queued() == 0 {

@@ -19,8 +19,9 @@ type Source interface {
 
 // request is what a Source is asked for: at most n bytes of DATA of a Write. Without a Write it is no request.
 type request struct {
-	w *waiting
-	n int
+	w    *waiting
+	n    int
+	room int // bytes that the batch takes yet
 }
 
 // begin notes that the Source is being asked. Conn.mu is held.

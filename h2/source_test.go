@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/net/http2"
+
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // sourceFunc is a Source.
@@ -103,6 +109,54 @@ func TestSources(t *testing.T) {
 	for range 8 {
 		<-done
 	}
+}
+
+// TestSourcesOfManyStreams: a batch takes of many short Sources what it takes of one long one.
+func TestSourcesOfManyStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, size = 500, minFill / 4
+		const socket = 64 << 10 // what bufferedPipe takes
+		a, b := bufferedPipe()
+		pool := tarntest.NewPool(t)
+		rec := newRecorder(t)
+		c, err := NewClient(a, rec, Config{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := make(chan struct{})
+		go func() { defer close(run); c.Run() }()
+		fr := http2.NewFramer(b, b)
+		io.ReadFull(b, make([]byte, len(Preface)))
+		fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams})
+		fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+		<-rec.gotSettings
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		var supplied atomic.Int64
+		var wg sync.WaitGroup
+		for range streams {
+			s, err := c.Open(ctx, newCall(), &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				source := sourceFunc(func(n int) tarn.Buffer { supplied.Add(int64(n)); return pool.Get(n) })
+				s.Write(ctx, &Out{Source: source, SourceLen: size, Ending: End})
+				s.Release()
+			})
+		}
+		synctest.Wait()
+		io.ReadFull(b, make([]byte, socket)) // the first batch leaves
+		synctest.Wait()
+		if n, most := supplied.Load(), int64(2*socket+2*(batchLimit+minFill)); n < 2*socket || n > most {
+			t.Errorf("%d bytes were supplied while the peer took %d, not at most %d", n, 2*socket, most)
+		}
+		cancel()
+		a.Close()
+		b.Close()
+		wg.Wait()
+		<-run
+	})
 }
 
 // TestSourceEnds: a Source that supplies less ends the Write, which tells how much is missing; the stream goes on.

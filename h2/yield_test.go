@@ -50,11 +50,12 @@ func TestWokenRunBetweenFrames(t *testing.T) {
 		name    string
 		handler func(*waking) Handler
 		yields  bool
+		tries   int // Run is preempted at any time on a machine that is busy
 	}{
-		{"handler", func(h *waking) Handler { return h }, true},
-		{"batch handler", func(h *waking) Handler { return batching{h} }, false},
+		{"handler", func(h *waking) Handler { return h }, true, 1},
+		{"batch handler", func(h *waking) Handler { return batching{h} }, false, 100},
 	} {
-		t.Run(of.name, func(t *testing.T) {
+		deliver := func(t *testing.T) (before int) {
 			a, b := bufferedPipe()
 			h := &waking{recorder: newRecorder(t), woken: make(chan struct{}), ran: make(chan struct{}), all: make(chan struct{})}
 			c, err := NewClient(a, of.handler(h), Config{Pool: tarntest.NewPool(t)})
@@ -72,8 +73,15 @@ func TestWokenRunBetweenFrames(t *testing.T) {
 			defer s.Release()
 			answer(t, b, frames)
 			<-h.all
-			if yields := h.before <= frames/2; yields != of.yields {
-				t.Errorf("%d of %d frames were delivered before a goroutine that the first woke ran", h.before, frames)
+			return h.before
+		}
+		t.Run(of.name, func(t *testing.T) {
+			before := deliver(t)
+			for try := 1; try < of.tries && (before <= frames/2) != of.yields; try++ {
+				before = deliver(t)
+			}
+			if yields := before <= frames/2; yields != of.yields {
+				t.Errorf("%d of %d frames were delivered before a goroutine that the first woke ran", before, frames)
 			}
 		})
 	}
