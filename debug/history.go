@@ -77,7 +77,7 @@ func newHistory(w *Watcher) *history {
 	return h
 }
 
-// later has a point added to a history in so long, and so on.
+// later starts the timer that adds the next point, and starts itself again while the history is in use.
 func later(history weak.Pointer[history], in time.Duration) {
 	time.AfterFunc(in, func() {
 		h := history.Value()

@@ -21,8 +21,8 @@ func (s *Server) Endpoint() endpoint.State {
 
 // Observe has the server count the requests of HTTP/2 that come from now on, and what they take: from when the header has come until the
 // handler has returned and the end of the response was sent. They are counted by method and [http.Request.Pattern], which a ServeMux sets,
-// and by the class of the status. Requests that reach no ServeMux, or one behind a handler that has copied them (WithContext does), and the
-// routes beyond the 256th, count as "other". debug.Registry.AddEndpoints calls Observe. It is safe for concurrent use.
+// and by the class of the status. Requests that reach no ServeMux, or one behind a handler that has copied them (WithContext does), CONNECTs
+// that a ServeMux redirects, patterns of more than 1 KiB, and the routes beyond the 256th, count as "other". debug.Registry.AddEndpoints calls Observe. It is safe for concurrent use.
 func (s *Server) Observe() { s.engine.requests.observe() }
 
 // Endpoint is the transport's state for the debug page: its connections and, after Observe, its requests. It is safe for
@@ -38,6 +38,7 @@ func (t *Transport) Endpoint() endpoint.State {
 }
 
 // Observe has the transport count the requests that are sent from now on, by method, host and the class of the status, and what RoundTrip
-// takes for them: until the response's header has come. The hosts beyond the 256th count as "other".
+// takes for them: until the response's header has come. Hosts of more than 1 KiB, and those beyond the 256th,
+// count as "other".
 // debug.Registry.AddEndpoints calls Observe. It is safe for concurrent use.
 func (t *Transport) Observe() { t.requests.observe() }

@@ -137,7 +137,7 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 		why := x.finish()
 		if x.began != 0 {
 			// The mux has set the pattern, unless it was called with a copy of the request.
-			name := routeNameOf(x.request.Method, x.request.Pattern)
+			name := routeNameOf(x.request.Method, patternOf(&x.request))
 			r.counted.count(&x.conn.engine.requests, name, x.began, r.counted.outcome(why))
 		}
 	}()

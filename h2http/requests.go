@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,20 +17,23 @@ import (
 	"github.com/tarn-go/tarn/internal/monotonic"
 )
 
-// maxRoutes bounds the routes that are told apart, of 4.6 KiB for each outcome that has been seen. A ServeMux has as many patterns as its program gives it, but a client
-// may send requests to any number of hosts.
-const maxRoutes = 256
-
-// otherRoute stands for requests whose route is not known, and for the routes beyond maxRoutes.
-const otherRoute = "other"
+const (
+	// maxRoutes bounds the routes that are counted apart, each of 4.6 KiB for each outcome that it has had. A ServeMux has as many patterns as
+	// its program gives it, but a client may send requests to any number of hosts.
+	maxRoutes = 256
+	// maxRouteLen bounds the bytes of a pattern or host. Names of hosts have at most 255.
+	maxRouteLen = 1 << 10
+	// otherRoute stands for requests whose route is not known or too long, and for the routes beyond maxRoutes.
+	otherRoute = "other"
+)
 
 // requests counts the requests of a server or a transport by route, from observe on.
 type requests struct {
 	observed atomic.Bool
 	begun    atomic.Uint64
 
-	routes atomic.Pointer[map[routeName]*route] // of which there is a new one for each new route
-	mu     sync.Mutex                           // for those who make one
+	routes atomic.Pointer[map[routeName]*route] // replaced by newRoute, never changed
+	mu     sync.Mutex                           // guards the replacing
 }
 
 // routeName is a method of methodOf, and a pattern of a ServeMux or a client's host.
@@ -104,6 +108,22 @@ func (q *requests) route(name routeName) *route {
 	return q.newRoute(name)
 }
 
+// patternOf returns the pattern that a ServeMux has set; empty: none, or one that is not the program's. The mux sets the client's own path when
+// it redirects a CONNECT to the path with a slash at its end, which may match a wildcard.
+func patternOf(r *http.Request) string {
+	if r.Method != http.MethodConnect || r.URL == nil {
+		return r.Pattern
+	}
+	clean := path.Clean("/" + r.URL.Path)
+	if strings.HasSuffix(r.URL.Path, "/") && clean != "/" { // "%2F" before
+		clean += "/"
+	}
+	if r.Pattern == clean+"/" {
+		return ""
+	}
+	return r.Pattern
+}
+
 // withoutMethod returns what a pattern of a ServeMux has behind its method, if it has one.
 func withoutMethod(pattern string) string {
 	if i := strings.IndexAny(pattern, " \t"); i >= 0 {
@@ -115,20 +135,22 @@ func withoutMethod(pattern string) string {
 func (q *requests) newRoute(name routeName) *route {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := make(map[routeName]*route)
-	if old := q.routes.Load(); old != nil {
-		all = maps.Clone(*old)
+	var old map[routeName]*route
+	if all := q.routes.Load(); all != nil {
+		old = *all
 	}
-	if len(all) >= maxRoutes || !utf8.ValidString(name.of) { // labels of metrics are UTF-8
+	if len(old) >= maxRoutes || len(name.of) > maxRouteLen || !utf8.ValidString(name.of) { // labels of metrics are UTF-8
 		name.of = otherRoute
 	}
-	r := all[name]
-	if r == nil {
-		r = new(route)
-		name.of = strings.Clone(name.of)
-		all[name] = r
-		q.routes.Store(&all)
+	if r := old[name]; r != nil {
+		return r
 	}
+	all := make(map[routeName]*route, len(old)+1)
+	maps.Copy(all, old)
+	r := new(route)
+	name.of = strings.Clone(name.of)
+	all[name] = r
+	q.routes.Store(&all)
 	return r
 }
 

@@ -9,12 +9,14 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tarn-go/tarn/debug"
 	"github.com/tarn-go/tarn/debug/endpoint"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -29,7 +31,7 @@ type countedRequests struct {
 func countedPair(t *testing.T, h http.Handler, page *debug.Registry) countedRequests {
 	l := newPipes()
 	pool := tarntest.NewPool(t)
-	s, err := h2http.NewServer(&http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}, &h2http.Config{Pool: pool})
+	s, err := h2http.NewServer(&http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}, &h2http.Config{Pool: pool, ExtendedConnect: h2.Permit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,4 +177,32 @@ func TestRoutesAreBounded(t *testing.T) {
 	if e.Done != hosts+1 || e.Failed != hosts+1 || len(e.Methods)+e.More != 257 || e.Methods[0].Name != "GET other" {
 		t.Errorf("%d requests of %d routes, the first %q", e.Done, len(e.Methods)+e.More, e.Methods[0].Name)
 	}
+}
+
+// TestRoutesAreNotTheClients: neither a path that a ServeMux redirects to nor a host of any length is a route.
+func TestRoutesAreNotTheClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/rooms/{id}/", func(http.ResponseWriter, *http.Request) {})
+		c := countedPair(t, mux, debug.NewRegistry())
+		for _, p := range []string{"/rooms/1", "/rooms/2%2F3", "/rooms/4%2F", "/rooms/.%2F5"} {
+			r := must(http.NewRequest(http.MethodConnect, "http://pipe"+p, nil))
+			r.Header.Set(":protocol", "websocket")
+			if resp, err := c.client.RoundTrip(r); err != nil || resp.StatusCode != http.StatusTemporaryRedirect {
+				t.Errorf("%s: %v, %v", p, resp, err)
+			} else {
+				resp.Body.Close()
+			}
+			synctest.Wait()
+		}
+		c.send(t.Context(), "GET", "http://pipe/rooms/1")
+		want := map[string]string{"CONNECT other": "map[3xx:4]", "GET /rooms/{id}/": "map[3xx:1]"}
+		if got := codes(c.server.Endpoint()); !maps.Equal(got, want) {
+			t.Errorf("server: %v\nwant %v", got, want)
+		}
+		c.send(t.Context(), "PUT", "http://"+strings.Repeat("x", 2000)+"/")
+		if got := codes(c.client.Endpoint()); got["PUT other"] == "" {
+			t.Errorf("client: %v", got)
+		}
+	})
 }
