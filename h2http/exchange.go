@@ -137,8 +137,9 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 		why := x.finish()
 		if x.began != 0 {
 			// The mux has set the pattern, unless it was called with a copy of the request.
-			name := routeNameOf(x.request.Method, patternOf(&x.request))
-			r.counted.count(&x.conn.engine.requests, name, x.began, r.counted.outcome(why))
+			how := r.counted.outcome(why)
+			name := routeNameOf(x.request.Method, patternOf(&x.request, how))
+			r.counted.count(&x.conn.engine.requests, name, x.began, how)
 		}
 	}()
 	x.handler().ServeHTTP(&x.w, &x.request)

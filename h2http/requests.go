@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -108,17 +107,11 @@ func (q *requests) route(name routeName) *route {
 	return q.newRoute(name)
 }
 
-// patternOf returns the pattern that a ServeMux has set; empty: none, or one that is not the program's. The mux sets the client's own path when
-// it redirects a CONNECT to the path with a slash at its end, which may match a wildcard.
-func patternOf(r *http.Request) string {
-	if r.Method != http.MethodConnect || r.URL == nil {
-		return r.Pattern
-	}
-	clean := path.Clean("/" + r.URL.Path)
-	if strings.HasSuffix(r.URL.Path, "/") && clean != "/" { // "%2F" before
-		clean += "/"
-	}
-	if r.Pattern == clean+"/" {
+// patternOf returns the pattern that a ServeMux has set; empty: none, or one that may not be the program's. The mux sets a path of the client's
+// when it redirects a CONNECT to the path with a slash at its end, which may match a wildcard; how a request that was reset would have ended is
+// not known.
+func patternOf(r *http.Request, how outcome) string {
+	if r.Method == http.MethodConnect && (how == redirection || how == noResponse) {
 		return ""
 	}
 	return r.Pattern
