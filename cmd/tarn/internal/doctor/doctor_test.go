@@ -262,6 +262,9 @@ func TestWrongSources(t *testing.T) {
 	bomb := filepath.Join(t.TempDir(), "bomb")
 	os.WriteFile(bomb, z.Bytes(), 0o600)
 	cpu := save(t, cpuProfile())
+	short := cpuProfile()
+	stack(short, []int64{1}, "main.main")
+	inconsistent := save(t, short)
 	notFound := httptest.NewServer(http.NotFoundHandler())
 	defer notFound.Close()
 	for _, c := range []struct {
@@ -274,6 +277,7 @@ func TestWrongSources(t *testing.T) {
 		{"-seconds x " + cpu, cli.Usage, "invalid"},
 		{text, cli.Failed, "neither a program"},
 		{bomb, cli.Failed, "more than"},
+		{inconsistent, cli.Failed, "mismatch"},
 		{text + ".not", cli.Failed, "text.not"},
 		{cpu + " " + cpu, cli.Failed, "second CPU profile"},
 		{"http://", cli.Failed, "not an http"},

@@ -111,6 +111,9 @@ func (p *program) addProfile(data []byte) error {
 	}
 	// Text that is no profile is read as one without samples.
 	got, err := profile.ParseUncompressed(data)
+	if err == nil {
+		err = got.CheckValid() // ParseUncompressed does not
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %v", errSource, err)
 	}
