@@ -97,16 +97,21 @@ func (a *answer) send(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// takesGzip reports whether a request's Accept-Encoding has gzip, with a weight other than 0.
+// takesGzip reports whether a request's Accept-Encoding gives gzip a weight other than 0, by name or else by * (RFC 9110 section 12.5.3).
 func takesGzip(accepted []string) bool {
+	any := false
 	for part := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
 		coding, weight, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(part, " ", "")), ";q=")
-		if coding == "gzip" || coding == "*" {
-			q, err := strconv.ParseFloat(weight, 64)
-			return weight == "" || err == nil && q > 0
+		q, err := strconv.ParseFloat(weight, 64)
+		takes := weight == "" || err == nil && q > 0
+		switch coding {
+		case "gzip":
+			return takes
+		case "*":
+			any = takes
 		}
 	}
-	return false
+	return any
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

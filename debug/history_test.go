@@ -81,7 +81,8 @@ func TestHistoryEnds(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	h := Handler(named(t, "one"))
-	for accept, zipped := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "identity": false, "*": true, "GZIP": true} {
+	for accept, zipped := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "identity": false, "*": true, "GZIP": true,
+		"*;q=0, gzip": true, "gzip;q=0, *": false} {
 		r := httptest.NewRequest("GET", "http://localhost/", nil)
 		r.Header.Set("Accept-Encoding", accept)
 		w := httptest.NewRecorder()

@@ -68,17 +68,24 @@ func (r *Registry) Pools() []*tarn.Pool {
 // *h2http.Server, *h2http.Transport. One that is in it already, or nil, is left out. An [endpoint.Observer] counts calls
 // from then on. Sources must be comparable.
 func (r *Registry) AddEndpoints(sources ...endpoint.Source) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range sources {
-		if s == nil || slices.Contains(r.endpoints, s) {
-			continue
-		}
-		r.endpoints = append(r.endpoints, s)
+	for _, s := range r.add(sources) {
 		if o, ok := s.(endpoint.Observer); ok {
-			o.Observe()
+			o.Observe() // which may use r
 		}
 	}
+}
+
+// add puts those of sources at the end of the set that are not in it yet, and returns them.
+func (r *Registry) add(sources []endpoint.Source) []endpoint.Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.endpoints)
+	for _, s := range sources {
+		if s != nil && !slices.Contains(r.endpoints, s) {
+			r.endpoints = append(r.endpoints, s)
+		}
+	}
+	return slices.Clone(r.endpoints[before:])
 }
 
 // RemoveEndpoints takes servers and clients out of the set; those that are not in it are passed over.

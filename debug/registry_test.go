@@ -132,3 +132,22 @@ func TestForeignHostIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// asking is a source that looks at the set that it is added to.
+type asking struct {
+	scripted
+	set   *Registry
+	found int
+}
+
+func (a *asking) Observe() { a.found = len(a.set.Endpoints()) }
+
+// TestObserverUsesRegistry: a source may use the set when it is told to count.
+func TestObserverUsesRegistry(t *testing.T) {
+	r := NewRegistry()
+	a := &asking{set: r}
+	r.AddEndpoints(a)
+	if a.found != 1 {
+		t.Errorf("%d sources in the set", a.found)
+	}
+}

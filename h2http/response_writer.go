@@ -416,6 +416,9 @@ func firstBytes(o *h2.Out) []byte {
 	return p[:o.Rest.CopyTo(p)]
 }
 
+// mostDated: a response of more bytes may wait for the client's window when it is sent, so that its end is not that of its Date.
+const mostDated = 1 << 10
+
 // finish ends the response after the handler has returned. If the next request is one
 // of the same connection it leaves the end queued, to be sent together with the next
 // response, and reports true. The stream of a request of which all has come is released with the response, because that takes the
@@ -428,7 +431,7 @@ func (w *responseWriter) finish() (unsent bool) {
 	if r.head.status == 0 {
 		r.head.fill(w, r, http.StatusOK)
 	}
-	whole := !w.sent.Load()
+	dated := !w.sent.Load() && r.n <= mostDated && !r.head.dated.IsZero()
 	d := atOnce
 	if w.x.conn.engine.workers.Next() == w.x.conn.h2 {
 		d = later
@@ -437,7 +440,7 @@ func (w *responseWriter) finish() (unsent bool) {
 	w.send(r, &o, d) // an error means that the client does not wait for it
 	w.released = o.Release
 	r.counted.status = r.head.status
-	if whole && !r.head.dated.IsZero() {
+	if dated {
 		r.counted.at = monotonic.Of(r.head.dated)
 	}
 	w.end() // before another goroutine can use the stream

@@ -301,3 +301,14 @@ func TestFigures(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignText: a program's build information may be anybody's, and is printed on a terminal.
+func TestForeignText(t *testing.T) {
+	for version, want := range map[string]string{"go1.25\x1b[2J": "built by go1.25\uFFFD[2J", " ": "built by  ", "": ""} {
+		var out strings.Builder
+		r := &Report{Go: version, Modules: []Module{{"google.golang.org/grpc", "v1\x1b]0;x\x07"}}}
+		if err := r.print(&out); err != nil || !strings.Contains(out.String(), want) || strings.ContainsAny(out.String(), "\x1b\x07") {
+			t.Errorf("%q: %v, %q", version, err, out.String())
+		}
+	}
+}

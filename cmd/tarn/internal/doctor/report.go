@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/google/pprof/profile"
 
@@ -204,12 +205,12 @@ func (r *Report) print(out io.Writer) error {
 		}
 	}
 	if r.Go != "" {
-		fmt.Fprintf(&b, "\nbuilt by %s", r.Go)
-		if v := strings.Fields(r.Go)[0]; version.IsValid(v) && version.Compare(v, oldestGo) < 0 {
+		fmt.Fprintf(&b, "\nbuilt by %s", printable(r.Go))
+		if v, _, _ := strings.Cut(r.Go, " "); version.IsValid(v) && version.Compare(v, oldestGo) < 0 {
 			fmt.Fprintf(&b, " (Tarn needs %s)", oldestGo)
 		}
 		for _, m := range r.Modules {
-			fmt.Fprintf(&b, ", %s %s", m.Path, cmp.Or(m.Version, "(devel)"))
+			fmt.Fprintf(&b, ", %s %s", m.Path, printable(cmp.Or(m.Version, "(devel)")))
 		}
 		b.WriteString("\n")
 	}
@@ -230,4 +231,14 @@ func (r *Report) print(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// printable replaces what a terminal would obey: a program's build information may be anybody's.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }

@@ -39,8 +39,10 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 	if file, ok := in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		in = nil // no keys
 	}
-	// The command has its signals in ctx.
-	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	// The command has its signals in ctx. With WithContext, bubbletea would close its reader of keys while a goroutine reads.
+	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	defer context.AfterFunc(ctx, program.Quit)()
+	_, err := program.Run()
 	return err
 }
 
