@@ -57,6 +57,26 @@ func endpoints(out *bytes.Buffer, s *Snapshot) {
 			}
 		}
 	}
+	out.WriteString("# HELP " + metrics.DurationsName + " " + metrics.DurationsHelp + "\n# TYPE " + metrics.DurationsName + " histogram\n")
+	for _, e := range s.Endpoints {
+		for _, m := range e.Methods {
+			if d, ok := metrics.DurationsOf(m); ok {
+				durations(out, d, "endpoint", e.Name, "method", m.Name)
+			}
+		}
+	}
+}
+
+// durations writes what the calls of a method took.
+func durations(out *bytes.Buffer, d metrics.Durations, pairs ...string) {
+	const name = metrics.DurationsName
+	of := labels(pairs...)
+	for _, b := range d.Buckets {
+		sample(out, name+"_bucket", of+`,le="`+strconv.FormatFloat(b.Seconds, 'g', -1, 64)+`"`, float64(b.Count))
+	}
+	sample(out, name+"_bucket", of+`,le="+Inf"`, float64(d.Count))
+	sample(out, name+"_sum", of, d.Sum)
+	sample(out, name+"_count", of, float64(d.Count))
 }
 
 // requestSizes writes the recorded sizes as a histogram with one bucket a doubling.

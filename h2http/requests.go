@@ -248,7 +248,6 @@ func (r *route) report(name, aborted string, now monotonic.Instant) endpoint.Met
 		m.Seconds += h.Sum().Seconds()
 	}
 	m.Started = all.Total()
-	m.P50, m.P99 = all.Quantile(0.5).Seconds(), all.Quantile(0.99).Seconds()
-	m.Minute = endpoint.Recent{Ended: last.Total(), P50: last.Quantile(0.5).Seconds(), P99: last.Quantile(0.99).Seconds()}
+	latency.Report(&m, &all, &last)
 	return m
 }

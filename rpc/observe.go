@@ -214,9 +214,7 @@ func (m *observedMethod) report(name string) endpoint.Method {
 			out.Codes[codes.Code(i).String()] = n
 		}
 	}
-	all, minute := m.took.All(), m.took.LastMinute(monotonic.Now())
-	out.P50, out.P99 = all.Quantile(0.5).Seconds(), all.Quantile(0.99).Seconds()
-	out.Minute = endpoint.Recent{Ended: minute.Total(), P50: minute.Quantile(0.5).Seconds(), P99: minute.Quantile(0.99).Seconds()}
+	latency.Report(&out, m.took.All(), m.took.LastMinute(monotonic.Now()))
 	return out
 }
 

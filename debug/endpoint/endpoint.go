@@ -97,6 +97,18 @@ type Method struct {
 	P50     float64           `json:"p50_seconds"`
 	P99     float64           `json:"p99_seconds"` // both over all calls
 	Minute  Recent            `json:"last_minute"`
+
+	// Durations has how many calls have taken less than each of Bounds; nil: it is not known. It is not in JSON, which has quantiles.
+	Durations []uint64 `json:"-"`
+}
+
+// Bounds returns the upper bounds of a histogram of calls: the powers of two of nanoseconds from 131 µs to 34 s.
+func Bounds() []time.Duration {
+	bounds := make([]time.Duration, 0, 19)
+	for d := time.Duration(1 << 17); d <= 1<<35; d *= 2 {
+		bounds = append(bounds, d)
+	}
+	return bounds
 }
 
 // Recent is the calls of one method that ended in the last minute, up to 70 seconds.

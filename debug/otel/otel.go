@@ -6,7 +6,8 @@
 // underscores after the first two words and without the ending of counters: tarn.pool.in_use_bytes
 // becomes tarn.pool.in_use, of unit By. OpenTelemetry has no observable histogram, so the sizes asked for
 // are the counter tarn.pool.requested_size, of unit {get}, whose attribute "le" is the largest size in
-// bytes of a bucket, as in Prometheus, and "+Inf" for all. A program that does not import this package does not link
+// bytes of a bucket, as in Prometheus, and "+Inf" for all; and what calls took is tarn.endpoint.call_duration, of unit {call}, in the
+// same way, with seconds. A program that does not import this package does not link
 // OpenTelemetry.
 package otel
 
@@ -86,6 +87,8 @@ func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Reg
 	failed = errors.Join(failed, err)
 	r.sizes, err = instrument(meter, metrics.SizesName, metrics.SizesHelp, "{get}", metrics.Counter)
 	failed = errors.Join(failed, err)
+	r.durations, err = instrument(meter, metrics.DurationsName, metrics.DurationsHelp, "{call}", metrics.Counter)
+	failed = errors.Join(failed, err)
 	for _, m := range metrics.Endpoint() {
 		i, err := floatInstrument(meter, m.Name, m.Help, m.Unit, m.Kind)
 		failed = errors.Join(failed, err)
@@ -95,7 +98,7 @@ func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Reg
 	if failed != nil {
 		return nil, failed
 	}
-	all = append(all, r.pinned, r.sizes)
+	all = append(all, r.pinned, r.sizes, r.durations)
 	made, err := meter.RegisterCallback(r.observe, all...)
 	if err != nil {
 		return nil, err
@@ -154,6 +157,8 @@ type reader struct {
 	classes []observed[tarn.ClassStats]
 	pinned  metric.Int64Observable
 	sizes   metric.Int64Observable
+
+	durations metric.Int64Observable
 }
 
 // observe is the meter's callback. Classes never asked for are left out.
@@ -169,6 +174,17 @@ func (r *reader) observe(_ context.Context, o metric.Observer) error {
 				}
 				o.ObserveFloat64(m.instrument, p.Value, metric.WithAttributes(with...))
 			}
+		}
+		for _, m := range e.Methods {
+			d, ok := metrics.DurationsOf(m)
+			if !ok {
+				continue
+			}
+			of := []attribute.KeyValue{attribute.String("endpoint", endpoints[i]), attribute.String("method", m.Name)}
+			for _, b := range d.Buckets {
+				o.ObserveInt64(r.durations, int64(b.Count), metric.WithAttributes(append(of, attribute.String("le", strconv.FormatFloat(b.Seconds, 'g', -1, 64)))...))
+			}
+			o.ObserveInt64(r.durations, int64(d.Count), metric.WithAttributes(append(of, attribute.String("le", "+Inf"))...))
 		}
 	}
 	for i, p := range snapshot.Pools {

@@ -32,6 +32,7 @@ type Collector struct {
 	pinned  *prometheus.Desc
 	sizes   *prometheus.Desc
 
+	durations *prometheus.Desc
 	endpoints []described[metrics.EndpointMetric]
 }
 
@@ -69,6 +70,8 @@ func NewOf(source debug.Source, options ...Option) *Collector {
 		names:   space().Publisher(),
 		pinned:  prometheus.NewDesc(metrics.PinnedName, metrics.PinnedHelp, []string{"pool"}, nil),
 		sizes:   prometheus.NewDesc(metrics.SizesName, metrics.SizesHelp, []string{"pool"}, nil),
+
+		durations: prometheus.NewDesc(metrics.DurationsName, metrics.DurationsHelp, []string{"endpoint", "method"}, nil),
 	}
 	for _, m := range metrics.Pool() {
 		c.pool = append(c.pool, described[metrics.Metric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool"}, nil), valueType(m.Kind)})
@@ -103,6 +106,16 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		for _, m := range c.endpoints {
 			for _, p := range m.metric.Values(e) {
 				ch <- constMetric(m.desc, m.kind, p.Value, append([]string{endpoints[i]}, p.Labels...)...)
+			}
+		}
+		for _, m := range e.Methods {
+			if d, ok := metrics.DurationsOf(m); ok {
+				buckets := make(map[float64]uint64, len(d.Buckets))
+				for _, b := range d.Buckets {
+					buckets[b.Seconds] = b.Count
+				}
+				ch <- prometheus.MustNewConstHistogram(c.durations, d.Count, d.Sum, buckets,
+					strings.ToValidUTF8(endpoints[i], invalid), strings.ToValidUTF8(m.Name, invalid))
 			}
 		}
 	}

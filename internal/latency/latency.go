@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/internal/monotonic"
 )
 
@@ -104,6 +105,24 @@ func (c *Counts) Total() uint64 {
 		n += m
 	}
 	return n
+}
+
+// Under returns how many are shorter than bound, a power of two of nanoseconds from 1 µs to 34 s: these are bounds of buckets.
+func (c *Counts) Under(bound time.Duration) uint64 {
+	n := uint64(0)
+	for _, m := range c[:bucket(bound)] {
+		n += m
+	}
+	return n
+}
+
+// Report fills in the durations of a method's calls: all, and those of the last minute.
+func Report(m *endpoint.Method, all, lastMinute *Counts) {
+	m.P50, m.P99 = all.Quantile(0.5).Seconds(), all.Quantile(0.99).Seconds()
+	m.Minute = endpoint.Recent{Ended: lastMinute.Total(), P50: lastMinute.Quantile(0.5).Seconds(), P99: lastMinute.Quantile(0.99).Seconds()}
+	for _, bound := range endpoint.Bounds() {
+		m.Durations = append(m.Durations, all.Under(bound))
+	}
 }
 
 // Quantile returns the duration that a share q of them, from 0 to 1, does not exceed, to an eighth of it from 1 µs on; 0: there are none.

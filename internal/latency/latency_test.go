@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/internal/monotonic"
 )
 
@@ -149,5 +150,29 @@ func BenchmarkAdd(b *testing.B) {
 	at := monotonic.Now()
 	for b.Loop() {
 		h.Add(time.Millisecond, at)
+	}
+}
+
+// A report has how many durations are less than each bound of a histogram.
+func TestReport(t *testing.T) {
+	var h Histogram
+	for _, d := range []time.Duration{0, 1<<17 - 1, 1 << 17, time.Millisecond, time.Second, time.Hour} {
+		h.Add(d, 0)
+	}
+	var m endpoint.Method
+	Report(&m, h.All(), h.LastMinute(0))
+	for i, bound := range endpoint.Bounds() {
+		want := uint64(2)
+		for _, d := range []time.Duration{1 << 17, time.Millisecond, time.Second} {
+			if d < bound {
+				want++
+			}
+		}
+		if m.Durations[i] != want {
+			t.Errorf("%d durations are less than %v, want %d", m.Durations[i], bound, want)
+		}
+	}
+	if m.Minute.Ended != 6 || m.P99 != h.All().Quantile(0.99).Seconds() {
+		t.Errorf("%+v", m)
 	}
 }

@@ -174,6 +174,7 @@ var imports = map[string][]string{
 	"h2":                      {".", "debug/endpoint", "wire"},
 	"h2http":                  {".", "debug/endpoint", "h2", "internal/fields", "internal/greeting", "internal/latency", "internal/lifetime", "internal/monotonic", "internal/prefixed", "internal/preset", "internal/workers"},
 	"internal/greeting":       {"internal/prefixed"},
+	"internal/latency":        {"debug/endpoint"},
 	"internal/plot":           {"sizing"},
 	"internal/nginxtest":      {"internal/freeport", "internal/leftout"},
 	"internal/rig":            {"internal/freeport"},

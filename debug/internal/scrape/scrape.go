@@ -48,7 +48,8 @@ func (server) Endpoint() endpoint.State {
 		Connections: []endpoint.Conn{{Peer: "peer", Age: time.Hour, Streams: 4}}, Observed: true, Calls: 10, Done: 9, Failed: 1, Active: 1, Seconds: 0.5,
 		Session: &endpoint.Session{Server: "nas:445", Servers: []string{"nas:445"}, Dialect: "3.1.1", Protection: "none", InFlight: 2, Credits: 3, Waiting: 4, Received: 5, Sent: 6, Reconnects: 7},
 		Methods: []endpoint.Method{{Name: "/a/B", Started: 10, Active: 1, Codes: map[string]uint64{"OK": 8, "Internal": 1}, Seconds: 0.5,
-			Minute: endpoint.Recent{Ended: 5, P50: 0.25, P99: 0.75}}},
+			Minute:    endpoint.Recent{Ended: 5, P50: 0.25, P99: 0.75},
+			Durations: slices.Concat(make([]uint64, 9), slices.Repeat([]uint64{9}, len(endpoint.Bounds())-9))}},
 	}
 }
 
