@@ -82,7 +82,7 @@ func TestCallsPage(t *testing.T) {
 	}
 	code, page := get("?view=calls")
 	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.<wbr>Orders<wbr>/&lt;Place&gt;", "800 Unavailable", "15 Deadline<wbr>Exceeded", "10.0.0.7<wbr>:41034", "26 h", "1 min", "draining",
-		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
+		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", `<a href="?format=goroutines&amp;method=%2fshop.`, "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -28,6 +28,7 @@ import (
 //	?format=history     a Past: the last hour of ?pool=NAME, or, with ?view=calls, of &endpoint=NAME
 //	?format=prometheus  metrics in the text exposition format; with &classes=on also those of size classes
 //	?format=pprof       who holds the pools' buffers, for go tool pprof; with &debug=1 as text
+//	?format=goroutines  the stacks of the process's goroutines as text; with &method=NAME those with a function of that name
 //	?format=histogram   the histogram of ?pool=NAME, or of the first, as sizing.Read takes it
 //
 // A path that ends in /json or /metrics means the same as those formats. Only GET and HEAD are
@@ -135,6 +136,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.profile(w, query.Get("debug"))
 		return
 	}
+	if form == "goroutines" {
+		goroutines(w, query.Get("method"))
+		return
+	}
 	if form == "prometheus" && query.Get("classes") == "on" {
 		form = "prometheus with classes"
 	}
@@ -170,7 +175,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	case a == nil:
-		http.Error(w, "no such format; there are json, live, history, prometheus, histogram and pprof", http.StatusNotFound)
+		http.Error(w, "no such format; there are json, live, history, prometheus, histogram, pprof and goroutines", http.StatusNotFound)
 		return
 	}
 	a.send(w, r)
@@ -210,7 +215,7 @@ func (h *handler) profile(w http.ResponseWriter, debug string) {
 // pages are not among them: ServeHTTP chooses these.
 func format(path, query string) string {
 	switch query {
-	case "page", "json", "live", "history", "prometheus", "histogram", "pprof":
+	case "page", "json", "live", "history", "prometheus", "histogram", "pprof", "goroutines":
 		return query
 	case "":
 	default:
