@@ -300,19 +300,19 @@ func tolerated(complaint string) bool {
 		strings.Contains(complaint, "as error value in return statement")
 }
 
-// TestReadmeProgram: the README's program is examples/page, which is compiled with its module.
+// TestReadmeProgram: the README's program is examples/first, which is compiled with its module.
 func TestReadmeProgram(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("examples/page/main.go")
+	program, err := os.ReadFile("examples/first/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown := goFence.FindSubmatch(readme)
 	if shown == nil || !strings.HasSuffix(string(program), "\n"+string(shown[1])) {
-		t.Error("the README's first program is not that of examples/page")
+		t.Error("the README's first program is not that of examples/first")
 	}
 }
 
