@@ -154,6 +154,13 @@ func (c *Conn) Unusable() error {
 	return c.openable()
 }
 
+// Greeted reports whether the peer's first SETTINGS are in force. They are just before OnSettings is called.
+func (c *Conn) Greeted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peer.greeted
+}
+
 // StreamLimit returns how many streams a client may have open at a time, without those that count because of
 // Config.ProbeResets; 0 when none can be opened now, or any more.
 func (c *Conn) StreamLimit() int {

@@ -89,6 +89,12 @@ func (c *clientConn) readyNow() {
 	}
 }
 
+// permitsNone reports whether the server's SETTINGS have not permitted a stream yet. They are in force before this side is told of them
+// (OnSettings), so the connection is asked first.
+func (c *clientConn) permitsNone() bool {
+	return c.h2.Greeted() && c.h2.StreamLimit() == 0 && !c.permitted.Load()
+}
+
 // earlyFailure returns why the connection ended before the server's SETTINGS came, or the GOAWAY with an error that
 // came before the first request was sent; nil: neither, or this side has ended the connection. It waits, bounded by
 // ctx, for a connection that is about to end. After such a failure the next connection would fail as well.

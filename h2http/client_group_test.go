@@ -3,8 +3,14 @@ package h2http
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"sync"
 	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // TestGroupsWithoutConnectionsAreForgotten: a client that asks many hosts for a connection and gets none keeps nothing of them,
@@ -38,4 +44,41 @@ func TestGroupsWithoutConnectionsAreForgotten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoStreamIsPermittedYet: SETTINGS that permit no stream are in force before OnSettings is called. A request that asks for a connection
+// in between waits for this one: of a second one, which would permit no stream either, nothing would be closed.
+func TestNoStreamIsPermittedYet(t *testing.T) {
+	p, err := newClientPool(clientSettings{own: Config{Pool: tarntest.NewPool(t)}, dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("dialled")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := net.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		go io.Copy(io.Discard, far)
+		http2.NewFramer(far, nil).WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
+	}()
+	called, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	inOnSettings := func() { once.Do(func() { close(called); <-leave }) }
+	g := p.group("http", "a")
+	g.mu.Lock()
+	c := newClientConn(g, near, &singleConn{changed: make(chan struct{}), hook: inOnSettings})
+	g.conns = append(g.conns, c)
+	g.mu.Unlock()
+	<-called
+	for _, mode := range []dialMode{dialing, notDialing} {
+		if got, wait, err := g.get(t.Context(), nil, mode); got != c || !wait || err != nil {
+			t.Errorf("%v, waits: %v, %v; want the connection, and to wait", got, wait, err)
+		}
+	}
+	close(leave)
+	c.h2.Close()
+	far.Close()
+	<-c.h2.Done()
+	<-served
 }

@@ -196,11 +196,10 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 	wanted := g.full && (p.maxConns == 0 || len(g.conns) < p.maxConns)
 	g.full = false
 	var c *clientConn
-	if !wanted {
-		c = g.usable()
-	}
-	if c == nil {
-		c = g.waitsFor()
+	if wanted {
+		c = g.mustWait()
+	} else {
+		c, _ = g.choose()
 	}
 	if c != nil {
 		go nc.Close() // several requests have dialled at once
@@ -267,8 +266,19 @@ func (g *group) usable() *clientConn {
 	return nil
 }
 
-// waitsFor returns the connection that requests wait for while none is usable; nil: another may be made. g.mu is held.
-func (g *group) waitsFor() *clientConn {
+// choose returns the connection for a request, and whether its limit on streams is to be waited for; nil: another may be made. g.mu is held.
+func (g *group) choose() (c *clientConn, wait bool) {
+	if c = g.usable(); c != nil {
+		return c, false
+	}
+	if c = g.mustWait(); c != nil {
+		return c, true
+	}
+	return g.usable(), false // the server may have permitted streams since
+}
+
+// mustWait returns the connection that requests wait for while none is usable; nil: another may be made. g.mu is held.
+func (g *group) mustWait() *clientConn {
 	g.dropSpent()
 	if g.mayDial() {
 		return nil
@@ -304,8 +314,8 @@ func (g *group) mayDial() bool {
 		return false
 	}
 	for _, c := range g.conns {
-		if c.readied.Load() && !c.permitted.Load() {
-			return false // another would permit no stream, either
+		if c.permitsNone() {
+			return false // another would not permit a stream, either
 		}
 	}
 	return true
@@ -337,17 +347,13 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 	var made *clientConn // the last that was waited for
 	for {
 		g.mu.Lock()
-		c := g.usable()
-		if c == nil {
-			c = g.waitsFor()
-			wait = c != nil
-		}
+		c, mustWait := g.choose()
 		if c != nil {
 			asked = asked || c.announced // by the http.Transport
 			c.announced = false
 			g.mu.Unlock()
 			ask()
-			return c, wait, nil
+			return c, mustWait, nil
 		}
 		if made != nil { // and is of no use, for which there may be a reason
 			last := made
