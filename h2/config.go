@@ -81,6 +81,11 @@ type Config struct {
 	FieldBlanks Permission
 	// Keepalive sends PINGs on a quiet connection.
 	Keepalive Keepalive
+	// IdleTimeout ends a connection, as [Conn.Shutdown] does with IdleDebug, on which no stream has been open or unreleased for that long:
+	// since the last one was released or, where there has not been any, since a client's connection began to run or a server had the
+	// client's first SETTINGS. 0 or less: never.
+	IdleTimeout time.Duration
+	IdleDebug   string
 	// ProbeResets permits a client to ask, by a PING, whether the peer still answers when it resets a stream since whose
 	// request nothing has come. Such streams, at most 1,000, count against the peer's limit on streams until something
 	// comes, so that a connection whose peer is gone takes no more of them. There is one such PING at a time; a second one

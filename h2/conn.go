@@ -111,6 +111,9 @@ func (c *Conn) begin() {
 	c.counters.enlist(c)
 	c.mu.Lock()
 	c.inflow.leave(now())
+	if c.side == client {
+		c.limitUnused()
+	}
 	c.flush(flushPromptly)
 	c.mu.Unlock()
 	c.startKeepalive()

@@ -140,6 +140,55 @@ func (c *Conn) stopTimers() {
 	if s := c.lifetime.shutdown; s != nil && s.timer != nil {
 		s.timer.Stop()
 	}
+	if t := c.lifetime.ender; t != nil {
+		t.Stop()
+	}
+}
+
+// unused is what Config.IdleTimeout knows of a connection on which no stream is in use.
+type unused struct {
+	ender      *time.Timer // nil: the timeout is off, or has not begun
+	unusedFrom instant     // when the last stream was released
+}
+
+// limitUnused has the connection end when it has not been used for Config.IdleTimeout from now on, or since its last stream. c.mu is held.
+func (c *Conn) limitUnused() {
+	d, l := c.cfg.IdleTimeout, &c.lifetime
+	if d <= 0 || !l.is(alive) {
+		return
+	}
+	l.unusedFrom = now()
+	l.ender = time.AfterFunc(d, c.onUnused)
+}
+
+// noteUnused notes that the last stream has been released. c.mu is held.
+func (c *Conn) noteUnused() {
+	if c.cfg.IdleTimeout > 0 {
+		c.lifetime.unusedFrom = now()
+	}
+}
+
+// onUnused ends the connection if it has not been used for Config.IdleTimeout.
+func (c *Conn) onUnused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := &c.lifetime
+	if !l.is(alive) {
+		return
+	}
+	if rest := l.untilEnded(now(), c.cfg.IdleTimeout, c.inUse); rest > 0 {
+		l.ender.Reset(rest)
+		return
+	}
+	c.shutdown(c.cfg.IdleDebug)
+}
+
+// untilEnded is after how long a connection with that many streams is to be looked at again; not above 0: it ends.
+func (u *unused) untilEnded(now instant, timeout time.Duration, streams int) time.Duration {
+	if streams > 0 {
+		return timeout
+	}
+	return timeout - now.since(u.unusedFrom)
 }
 
 // silence is what keepalive knows of a peer that may be silent.

@@ -16,6 +16,11 @@ import (
 func (c *Conn) Shutdown(debug string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.shutdown(debug)
+}
+
+// shutdown is Shutdown. c.mu is held.
+func (c *Conn) shutdown(debug string) {
 	if !c.become(shutdownCalled, nil) {
 		return
 	}

@@ -14,6 +14,7 @@ type lifetime struct {
 	heard    instant   // untilEnded: when something came last
 	acked    uint64    // noteAcked's
 	silence
+	unused
 }
 
 // life is how far a connection has come. It only increases.

@@ -77,6 +77,9 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 		c.peer.greeted = true
 		c.peer.maxStreams = c.limitStreams(math.MaxInt)
 		c.watch()
+		if c.side == server {
+			c.limitUnused()
+		}
 	}
 	window, o := c.peer.window, ahead
 	for ; len(p) > 0; p = p[settingLen:] {

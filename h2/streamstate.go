@@ -201,6 +201,7 @@ func (c *Conn) retire(s *Stream) {
 		c.recycle(s)
 	}
 	if c.inUse == 0 {
+		c.noteUnused()
 		c.endIdleBackoff()
 		if c.lifetime.is(announced) {
 			c.askGoAwaySoon()

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http/httptrace"
 	"sync/atomic"
-	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
@@ -29,10 +28,9 @@ type clientConn struct {
 	used      atomic.Bool           // a request has been sent on it
 	readied   atomic.Bool           // ready is closed
 	permitted atomic.Bool           // the server's SETTINGS have permitted streams
-	closing   atomic.Bool           // this side has begun to end the connection
+	closing   atomic.Bool           // this side has called Shutdown or Close
 	failure   atomic.Pointer[error] // see earlyFailure
-	timer     *time.Timer           // for IdleConnTimeout; nil: none
-	idleAt    monotonic.Stamp       // when the last request ended, or the connection was made
+	idleAt    monotonic.Stamp       // when the last request ended, or the connection was made; for httptrace
 
 	// headed is the calls whose response's header has come and whose callers have not
 	// been woken; the connection's goroutine's. They are woken together, when everything
@@ -60,16 +58,10 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 	}
 	c.h2 = g.pool.maker.Make(withByteTimeout(nc, g.pool.conf), c)
 	c.idleAt.Set()
-	if d := g.pool.idle; d > 0 {
-		c.timer = time.AfterFunc(d, c.closeIdle)
-	}
 	c.h2.Start(func(err error) {
-		if c.timer != nil {
-			c.timer.Stop()
-		}
 		c.countEnd(err)
 		if c.readied.CompareAndSwap(false, true) {
-			if err == nil && !c.closing.Load() {
+			if err == nil && !c.endedHere() {
 				err = io.ErrUnexpectedEOF
 			}
 			if err != nil {
@@ -119,20 +111,9 @@ func (c *clientConn) shutdown() {
 	c.h2.Shutdown("")
 }
 
-// closeIdle ends the connection when it has been idle for IdleConnTimeout.
-func (c *clientConn) closeIdle() {
-	d := c.pool.idle
-	if c.h2.Streams() > 0 {
-		c.timer.Reset(d)
-		return
-	}
-	if left := d - c.idleAt.Since(); left > 0 {
-		c.timer.Reset(left)
-		return
-	}
-	c.group.remove(c)
-	c.shutdown()
-}
+// endedHere reports whether it was this side that has ended the connection, which has ended. The error of the connection's end does not say:
+// after Shutdown the server may have been first.
+func (c *clientConn) endedHere() bool { return c.closing.Load() || c.h2.Err() == h2.ErrClosed }
 
 // OnHeaders passes a response, or trailers, to its call.
 func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
@@ -221,7 +202,7 @@ func (c *clientConn) stateChanged() {
 	}
 }
 
-// OnIdle notes the time for IdleConnTimeout and for httptrace.
+// OnIdle notes the time for httptrace.
 func (c *clientConn) OnIdle(*h2.Conn) { c.idleAt.Set() }
 
 // gotConn returns what httptrace's GotConn gets before a request is sent.

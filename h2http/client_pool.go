@@ -78,6 +78,7 @@ func (p *clientPool) configure(s clientSettings) error {
 	cfg.ExtendedConnect = h2.Deny // of servers
 	cfg.ReadModeration = h2.Permit
 	cfg.ProbeResets = h2.Permit
+	cfg.IdleTimeout = s.idle
 	maker, err := h2.Clients(cfg)
 	if err != nil {
 		return err

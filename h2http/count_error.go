@@ -39,7 +39,7 @@ func (c *clientConn) countEnd(err error) {
 		name = lostPing
 	case is && ce.Fault == h2.Peer:
 		name = "read_frame_conn_error_" + codeName(ce.Code)
-	case is && ce.Fault == h2.Local, c.closing.Load(), errors.Is(err, h2.ErrClosed):
+	case is && ce.Fault == h2.Local, c.endedHere():
 		return
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		name = "read_frame_eof"

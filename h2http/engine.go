@@ -30,8 +30,7 @@ type engine struct {
 	srv     *http.Server
 	maker   *h2.Maker // nil: it makes no connections
 	pool    *tarn.Pool
-	idle    time.Duration // 0: connections may be idle for ever
-	allTLS  bool          // prohibited cipher suites are permitted
+	allTLS  bool // prohibited cipher suites are permitted
 	workers *workers.Pool[*exchange]
 	now     atomic.Pointer[dateText]
 
@@ -73,15 +72,15 @@ func configured(srv *http.Server, c Config) (*engine, error) {
 	if err := checkSuites(srv.TLSConfig); err != nil {
 		return nil, err
 	}
+	if cfg.IdleTimeout = srv.IdleTimeout; cfg.IdleTimeout == 0 {
+		cfg.IdleTimeout = srv.ReadTimeout
+	}
 	maker, err := h2.Servers(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("h2http: %w", err)
 	}
 	e := newEngine(srv, c.Pool)
 	e.maker = maker
-	if e.idle = srv.IdleTimeout; e.idle == 0 {
-		e.idle = srv.ReadTimeout
-	}
 	e.allTLS = srv.HTTP2 != nil && srv.HTTP2.PermitProhibitedCipherSuites
 	return e, nil
 }
@@ -153,7 +152,7 @@ func (e *engine) make(nc net.Conn, h http.Handler, ctx context.Context, p prefac
 	if ignoresPriority(e.srv) {
 		c.h2.IgnorePriority()
 	}
-	c.timer = time.AfterFunc(prefaceTimeout, c.onTimer)
+	c.greeting = time.AfterFunc(prefaceTimeout, func() { c.h2.Close() })
 	return c
 }
 

@@ -367,7 +367,7 @@ func (s *Server) start(nc net.Conn, h http.Handler, ctx context.Context, p prefa
 	c := s.engine.make(nc, h, ctx, p)
 	s.conns.add(c)
 	c.h2.Start(func(err error) {
-		c.timer.Stop()
+		c.greeting.Stop()
 		s.engine.countEnd(err)
 		s.conns.remove(c)
 		ended()

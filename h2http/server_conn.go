@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn"
@@ -27,9 +26,7 @@ type serverConn struct {
 	proxied    bool                 // the client is an intermediary; the reading goroutine's own
 	refused    bool                 // its TLS version or cipher suite is prohibited: no request is served
 
-	timer   *time.Timer     // for the preface, then for idleness; nil: none
-	idleAt  monotonic.Stamp // when the connection became idle last
-	greeted atomic.Bool     // the client's SETTINGS have come
+	greeting *time.Timer // ends the connection of a client whose SETTINGS do not come
 
 	mu     sync.Mutex
 	active int // exchanges; counted for ConnState alone
@@ -98,13 +95,7 @@ func (c *serverConn) OnStreamFault(err *h2.StreamError) {
 
 // OnSettings ends the wait for the client's preface.
 func (c *serverConn) OnSettings(*h2.Conn) {
-	c.greeted.Store(true)
-	c.touch()
-	if d := c.engine.idle; d > 0 {
-		c.timer.Reset(d)
-	} else {
-		c.timer.Stop()
-	}
+	c.greeting.Stop()
 	c.state(http.StateActive)
 	c.state(http.StateIdle)
 }
@@ -112,32 +103,8 @@ func (c *serverConn) OnSettings(*h2.Conn) {
 // OnGoAway does nothing: streams that are open go on.
 func (c *serverConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {}
 
-// OnIdle notes the time for IdleTimeout.
-func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
-
-func (c *serverConn) touch() {
-	if c.engine.idle > 0 {
-		c.idleAt.Set()
-	}
-}
-
-// onTimer is what c.timer runs.
-func (c *serverConn) onTimer() {
-	d := c.engine.idle
-	switch {
-	case !c.greeted.Load():
-		c.h2.Close()
-	case d <= 0:
-	case c.h2.Streams() > 0:
-		c.timer.Reset(d)
-	default:
-		if left := d - c.idleAt.Since(); left > 0 {
-			c.timer.Reset(left)
-			return
-		}
-		c.h2.Shutdown("")
-	}
-}
+// OnIdle does nothing: h2.Config.IdleTimeout ends the connection.
+func (c *serverConn) OnIdle(*h2.Conn) {}
 
 func (c *serverConn) state(s http.ConnState) { c.engine.report(c.nc, s) }
 

@@ -66,7 +66,6 @@ const (
 
 // begin makes a call from a request, or refuses it. It runs on the connection's reading goroutine.
 func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
-	c.touch()
 	s.IgnoreLength() // as grpc-go, whose clients send what a program has in its metadata
 	sh := c.shapeOf(h)
 	if sh.refuse != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/internal/monotonic"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc/credentials"
@@ -33,10 +32,7 @@ type serverConn struct {
 
 	mu   sync.Mutex
 	age  *time.Timer
-	idle *time.Timer
 	over bool
-
-	busy monotonic.Stamp // when the last stream began or ended
 }
 
 // newServerConn registers a connection of HTTP/2.
@@ -52,7 +48,6 @@ func newServerConn(s *Server, in *incoming) *serverConn {
 	}
 	allowIdleTLS(h2c, c.peer.AuthInfo)
 	c.setup = time.AfterFunc(time.Until(in.deadline), func() { h2c.Close() })
-	c.touch()
 	c.startAging(s.opts.keepalive)
 	return c
 }
@@ -77,6 +72,7 @@ func (o *serverOptions) h2() h2.Config {
 	if cfg.Keepalive.Time == 0 {
 		cfg.Keepalive.Time = defaultServerKeepalive
 	}
+	cfg.IdleTimeout, cfg.IdleDebug = o.keepalive.MaxConnectionIdle, maxIdle
 	cfg.Policy = h2.PingPolicy{MinTime: o.policy.MinTime, WithoutStream: h2.Deny}
 	if o.policy.PermitWithoutStream {
 		cfg.Policy.WithoutStream = h2.Permit
@@ -99,9 +95,6 @@ func (c *serverConn) ended(error) {
 	if c.age != nil {
 		c.age.Stop()
 	}
-	if c.idle != nil {
-		c.idle.Stop()
-	}
 	c.mu.Unlock()
 	c.entity.Remove()
 	s.mu.Lock()
@@ -110,8 +103,7 @@ func (c *serverConn) ended(error) {
 	s.untag(c.ctx)
 }
 
-// startAging closes the connection when it has been idle or alive too long, as
-// keepalive.ServerParameters describe.
+// startAging closes the connection when it has been alive too long, as keepalive.ServerParameters describe.
 func (c *serverConn) startAging(p keepalive.ServerParameters) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,9 +111,6 @@ func (c *serverConn) startAging(p keepalive.ServerParameters) {
 		// Jitter of a tenth either way, so that connections made together do not all end together.
 		jitter := time.Duration((rand.Float64()*0.2 - 0.1) * float64(p.MaxConnectionAge))
 		c.age = time.AfterFunc(p.MaxConnectionAge+jitter, func() { c.tooOld(p.MaxConnectionAgeGrace) })
-	}
-	if p.MaxConnectionIdle > 0 {
-		c.idle = time.AfterFunc(p.MaxConnectionIdle, func() { c.checkIdle(p.MaxConnectionIdle) })
 	}
 }
 
@@ -141,28 +130,6 @@ func (c *serverConn) tooOld(grace time.Duration) {
 	}
 }
 
-func (c *serverConn) checkIdle(limit time.Duration) {
-	quiet := c.busy.Since()
-	if c.h2c.Streams() > 0 {
-		quiet = 0
-	}
-	if quiet >= limit {
-		c.h2c.Shutdown(maxIdle)
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.over {
-		c.idle.Reset(limit - quiet)
-	}
-}
-
-func (c *serverConn) touch() {
-	if c.srv.opts.keepalive.MaxConnectionIdle > 0 {
-		c.busy.Set()
-	}
-}
-
 // OnSettings stops the timer of the set-up.
 func (c *serverConn) OnSettings(*h2.Conn) {
 	c.setup.Stop()
@@ -172,8 +139,8 @@ func (c *serverConn) OnSettings(*h2.Conn) {
 // OnGoAway does nothing: a client that sends GOAWAY opens no more streams.
 func (c *serverConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {}
 
-// OnIdle records the time from which the connection is idle.
-func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
+// OnIdle does nothing: h2.Config.IdleTimeout ends the connection.
+func (c *serverConn) OnIdle(*h2.Conn) {}
 
 // OnHeaders begins a call, or ends its request when the client sends trailers.
 func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
@@ -183,7 +150,6 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		return
 	}
 	if s.Value != nil || !speaksGRPC(h) {
-		c.touch()
 		c.other().OnHeaders(s, h, e)
 		return
 	}
