@@ -42,7 +42,7 @@ func awaitStarted(t testing.TB, c *Conn) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, s := range c.streams {
-			if s.start.Load() == started {
+			if s.handler.Load() == started {
 				n++
 			}
 		}

@@ -62,9 +62,9 @@ type Conn struct {
 	limiter  limiter
 	pings    pings
 
-	starting startGate
-	goAway   *GoAwayError // what the peer said last
-	recent   *recent      // streams that this side reset, for which frames may be under way; nil: none
+	starts startGate
+	goAway *GoAwayError // what the peer said last
+	recent *recent      // streams that this side reset, for which frames may be under way; nil: none
 }
 
 // greet queues what a side sends first. It is sent with the first write.
@@ -116,7 +116,7 @@ func (c *Conn) begin() {
 	}
 	c.flush(flushPromptly)
 	c.mu.Unlock()
-	c.startKeepalive()
+	c.beginKeepalive()
 }
 
 // Done is closed when the connection is over.

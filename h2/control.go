@@ -111,7 +111,7 @@ func (c *Conn) onReset(f frame) error {
 // server is slow does not, unless the server has too little processor time to read a
 // request before its reset. c.mu is held.
 func (s *Stream) wasteful() bool {
-	if s.start.Load() == started {
+	if s.handler.Load() == started {
 		return false
 	}
 	return s.deadline == 0 || now()+instant(deadlineSlack) < s.deadline

@@ -205,7 +205,7 @@ func (c *Conn) noteReceived() {
 	}
 }
 
-func (c *Conn) startKeepalive() {
+func (c *Conn) beginKeepalive() {
 	if c.cfg.Keepalive.Time <= 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func (c *Conn) stopKeepalive() {
 type keepaliveStep uint8
 
 const (
-	keepWaiting keepaliveStep = iota
+	askLater keepaliveStep = iota
 	sendPing
 	breakSilent
 )
@@ -258,13 +258,13 @@ func (s *silence) next(now instant, k *Keepalive, streams int) (keepaliveStep, t
 	switch {
 	case s.awaits():
 		if rest := k.Timeout - now.since(s.asked); rest > 0 {
-			return keepWaiting, rest
+			return askLater, rest
 		}
 		return breakSilent, 0
 	case due > 0:
-		return keepWaiting, due
+		return askLater, due
 	case streams == 0 && k.WithoutStream == Deny:
-		return keepWaiting, k.Time
+		return askLater, k.Time
 	}
 	return sendPing, min(k.Timeout, k.Time) // the answer may have come by then, and nothing since
 }

@@ -157,7 +157,7 @@ func (c *Conn) onGoAway(f frame) error {
 		c.events.OnGoAway(c, why)
 	}
 	for _, s := range lost {
-		c.fail(s, refused, why)
+		c.fail(s, beyondGoAway, why)
 	}
 	c.lock()
 	if c.inUse == 0 {

@@ -143,7 +143,7 @@ func (c *Conn) onDeadline() error {
 	// Priorities of streams that the peer has yet to open are kept, for which an idle connection has no place.
 	early := len(in.early) > 0
 	if in.between && !in.active && !early && in.r.Buffered() == 0 && c.canIdle() {
-		c.dropIdle()
+		c.trim()
 		return errIdle
 	}
 	if in.active || c.inUse == 0 && !early {
@@ -162,15 +162,15 @@ func (c *Conn) canIdle() bool {
 		c.peer.greeted && c.inflow.settled() && len(c.openers) == 0 && len(c.pings.wait) == 0
 }
 
-// dropIdle drops what is made again when it is needed. c.mu is held.
-func (c *Conn) dropIdle() {
+// trim lets go what is made again when it is needed. c.mu is held.
+func (c *Conn) trim() {
 	wake := c.idlesUntil()
 	c.lookAgain(wake)
 	c.in.until = wake
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
-	c.dropWriter()
-	c.send.dropIdle()
+	c.endWriter()
+	c.send.trim()
 	c.ready = nil
-	c.enc.DropIdle()
+	c.enc.Trim()
 }

@@ -94,13 +94,13 @@ func TestKeepaliveSteps(t *testing.T) {
 		without         Permission
 		want            result
 	}{
-		{"something has come", 0, 97 * s, time.Minute, 1, Deny, result{keepWaiting, 7 * time.Second}},
+		{"something has come", 0, 97 * s, time.Minute, 1, Deny, result{askLater, 7 * time.Second}},
 		{"silent", 0, 90 * s, time.Minute, 1, Deny, result{sendPing, 10 * time.Second}},
 		{"silent, short timeout", 0, 90 * s, time.Second, 1, Deny, result{sendPing, time.Second}},
-		{"silent without streams", 0, 90 * s, time.Second, 0, Deny, result{keepWaiting, 10 * time.Second}},
+		{"silent without streams", 0, 90 * s, time.Second, 0, Deny, result{askLater, 10 * time.Second}},
 		{"silent without streams, permitted", 0, 90 * s, time.Second, 0, Permit, result{sendPing, time.Second}},
-		{"asked", 95 * s, 85 * s, 20 * time.Second, 1, Deny, result{keepWaiting, 15 * time.Second}},
-		{"asked, and the streams have ended", 95 * s, 85 * s, 20 * time.Second, 0, Deny, result{keepWaiting, 15 * time.Second}},
+		{"asked", 95 * s, 85 * s, 20 * time.Second, 1, Deny, result{askLater, 15 * time.Second}},
+		{"asked, and the streams have ended", 95 * s, 85 * s, 20 * time.Second, 0, Deny, result{askLater, 15 * time.Second}},
 		{"answered", 80 * s, 81 * s, 20 * time.Second, 1, Deny, result{sendPing, 10 * time.Second}},
 		{"no answer", 80 * s, 70 * s, 20 * time.Second, 1, Deny, result{breakSilent, 0}},
 	} {

@@ -20,9 +20,9 @@ type reading struct {
 	self bool   // the stream of the HEADERS depends on itself
 	busy bool   // Conn.handling may be set
 
-	at       time.Time // what ReadAt returns, until Run pauses; zero: it has not been asked since
-	atFrames int       // frames when it was set
-	hdr      Header    // what is handed to OnHeaders
+	readAt      time.Time // what ReadAt returns, until Run pauses; zero: it has not been asked since
+	readAtFrame int       // frames when it was set
+	hdr         Header    // what is handed to OnHeaders
 
 	lander  Lander    // the Handler, or nil
 	leaving bool      // the second GOAWAY is due: its PING has been answered
@@ -77,9 +77,9 @@ func (c *Conn) loop() error {
 		if c.in.leaving && c.in.r.Buffered() < frameHeaderLen {
 			c.answeredGoAway()
 		}
-		if limit := int32(c.cfg.Limits.Starting); c.starting.n.Load() >= limit {
+		if limit := int32(c.cfg.Limits.Starting); c.starts.n.Load() >= limit {
 			c.pause()
-			c.starting.wait(limit)
+			c.starts.wait(limit)
 		}
 		if c.in.delay != "" {
 			if err := c.delayReading(); err != nil {
@@ -211,7 +211,7 @@ func (c *Conn) pause() {
 	if !c.in.busy {
 		return
 	}
-	c.in.busy, c.in.at = false, time.Time{}
+	c.in.busy, c.in.readAt = false, time.Time{}
 	c.mu.Lock()
 	c.handling = false
 	more := c.noteHeard()
@@ -234,10 +234,10 @@ func (c *Conn) pause() {
 // for them. Only a Handler's method that is called on Run's goroutine may call it.
 func (c *Conn) ReadAt() time.Time {
 	in := c.in
-	if in.at.IsZero() || in.frames-in.atFrames >= yieldAfter {
-		in.at, in.atFrames = time.Now(), in.frames
+	if in.readAt.IsZero() || in.frames-in.readAtFrame >= yieldAfter {
+		in.readAt, in.readAtFrame = time.Now(), in.frames
 	}
-	return in.at
+	return in.readAt
 }
 
 // limitChanged tells a client's Handler that StreamLimit has changed. c.mu is not held.
@@ -304,7 +304,7 @@ func (c *Conn) pauseInFrame() {
 	if !c.in.busy {
 		return
 	}
-	c.in.busy, c.in.at = false, time.Time{}
+	c.in.busy, c.in.readAt = false, time.Time{}
 	c.mu.Lock()
 	c.handling = false
 	more := c.noteHeard()

@@ -140,7 +140,7 @@ func (c *Conn) readFragment(b *blockReader, n int) error {
 		}
 		if !b.long {
 			b.long = true
-			c.in.dec.StartLong(&c.in.hdr)
+			c.in.dec.BeginLong(&c.in.hdr)
 		}
 		rest, bad := c.in.dec.DecodeLong(c.in.frag)
 		if bad != nil {

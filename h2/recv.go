@@ -43,8 +43,8 @@ func (c *Conn) delivered(s *Stream, length, n int) {
 	c.openWindows(s)
 }
 
-// dropUnread takes what s has not consumed off what counts as unread. c.mu is held.
-func (c *Conn) dropUnread(s *Stream) {
+// forgetUnread takes what s has not consumed off what counts as unread. c.mu is held.
+func (c *Conn) forgetUnread(s *Stream) {
 	c.inflow.consumed(&s.inflow, s.inflow.unread)
 	c.openWindows(nil)
 }

@@ -125,8 +125,8 @@ func (s *sender) putFront(b *wire.Batch) {
 	}
 }
 
-// dropIdle drops what a connection that becomes idle does not need.
-func (s *sender) dropIdle() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
+// trim lets go what a connection that becomes idle does not need.
+func (s *sender) trim() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
 
 // flushMode says how a flush sends, and what it may be left to.
 type flushMode uint8
@@ -347,8 +347,8 @@ func (c *Conn) park() <-chan bool {
 	return s.wake
 }
 
-// dropWriter ends the writer goroutine if it waits. c.mu is held.
-func (c *Conn) dropWriter() {
+// endWriter ends the writer goroutine if it waits. c.mu is held.
+func (c *Conn) endWriter() {
 	s := &c.send
 	if s.parked {
 		s.parked = false

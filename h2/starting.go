@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// start is how far the layer above has come with a stream that the peer opened.
-type start = uint32
+// handlerStart is how far the layer above has come with the goroutine that handles a stream that the peer opened.
+type handlerStart = uint32
 
 const (
-	notStarted start = iota
-	starting         // Starting was called
-	started          // Started was called
+	notStarted handlerStart = iota
+	starting                // Starting was called
+	started                 // Started was called
 )
 
 // Starting says, within OnHeaders, that the layer above starts a goroutine for s,
@@ -19,8 +19,8 @@ const (
 // between the two, Run reads nothing further, so that a flood of requests cannot
 // start goroutines faster than they run.
 func (s *Stream) Starting() {
-	if s.start.CompareAndSwap(notStarted, starting) {
-		s.c.starting.n.Add(1)
+	if s.handler.CompareAndSwap(notStarted, starting) {
+		s.c.starts.n.Add(1)
 	}
 }
 
@@ -29,8 +29,8 @@ func (s *Stream) Starting() {
 // streams that are reset before their handlers start. Released streams count as
 // started. It may be called on any goroutine and does not block.
 func (s *Stream) Started() {
-	if s.start.Load() != started && s.start.Swap(started) == starting {
-		s.c.starting.done()
+	if s.handler.Load() != started && s.handler.Swap(started) == starting {
+		s.c.starts.done()
 	}
 }
 

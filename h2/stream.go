@@ -30,7 +30,7 @@ type Stream struct {
 
 	priority Priority
 	updated  bool          // priority is of a PRIORITY_UPDATE
-	start    atomic.Uint32 // a start
+	handler  atomic.Uint32 // a handlerStart
 
 	// Run's own:
 	deadline   instant // what SetDeadline said; 0: nothing
@@ -161,7 +161,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.headers, s.informed = 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority, s.updated = c.peer.signals.initial(), false
-	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
+	s.handler = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
 		c.streams = make(map[uint32]*Stream)
 	}

@@ -16,13 +16,13 @@ const (
 type event uint8
 
 const (
-	sendEnd    event = iota // END_STREAM was queued
-	recvEnd                 // END_STREAM came
-	sendReset               // the layer above resets or releases the stream
-	recvReset               // RST_STREAM came
-	peerFault               // the peer broke the protocol or a limit on the stream
-	refused                 // GOAWAY came, and the stream is beyond its last
-	connFailed              // the connection has ended
+	sendEnd      event = iota // END_STREAM was queued
+	recvEnd                   // END_STREAM came
+	sendReset                 // the layer above resets or releases the stream
+	recvReset                 // RST_STREAM came
+	peerFault                 // the peer broke the protocol or a limit on the stream
+	beyondGoAway              // GOAWAY came, and the stream is beyond its last
+	connFailed                // the connection has ended
 	events
 )
 
@@ -51,53 +51,53 @@ type transition struct {
 var transitions = [2][states][events]transition{
 	client: {
 		open: {
-			sendEnd:    {halfClosedLocal, 0},
-			recvEnd:    {halfClosedRemote, 0},
-			sendReset:  {closed, resetPeer | uncounts},
-			recvReset:  {closed, tellUser | uncounts},
-			peerFault:  {closed, resetPeer | tellUser | uncounts},
-			refused:    {closed, tellUser | uncounts},
-			connFailed: {closed, tellUser | uncounts},
+			sendEnd:      {halfClosedLocal, 0},
+			recvEnd:      {halfClosedRemote, 0},
+			sendReset:    {closed, resetPeer | uncounts},
+			recvReset:    {closed, tellUser | uncounts},
+			peerFault:    {closed, resetPeer | tellUser | uncounts},
+			beyondGoAway: {closed, tellUser | uncounts},
+			connFailed:   {closed, tellUser | uncounts},
 		},
 		halfClosedLocal: {
-			sendEnd:    {halfClosedLocal, 0},
-			recvEnd:    {closed, inOrder | uncounts},
-			sendReset:  {closed, resetPeer | uncounts},
-			recvReset:  {closed, tellUser | uncounts},
-			peerFault:  {closed, resetPeer | tellUser | uncounts},
-			refused:    {closed, tellUser | uncounts},
-			connFailed: {closed, tellUser | uncounts},
+			sendEnd:      {halfClosedLocal, 0},
+			recvEnd:      {closed, inOrder | uncounts},
+			sendReset:    {closed, resetPeer | uncounts},
+			recvReset:    {closed, tellUser | uncounts},
+			peerFault:    {closed, resetPeer | tellUser | uncounts},
+			beyondGoAway: {closed, tellUser | uncounts},
+			connFailed:   {closed, tellUser | uncounts},
 		},
 		halfClosedRemote: {
-			sendEnd:    {closed, inOrder | uncounts},
-			recvEnd:    {halfClosedRemote, 0},
-			sendReset:  {closed, resetPeer | uncounts},
-			recvReset:  {closed, tellUser | uncounts},
-			peerFault:  {closed, resetPeer | tellUser | uncounts},
-			refused:    {closed, tellUser | uncounts},
-			connFailed: {closed, tellUser | uncounts},
+			sendEnd:      {closed, inOrder | uncounts},
+			recvEnd:      {halfClosedRemote, 0},
+			sendReset:    {closed, resetPeer | uncounts},
+			recvReset:    {closed, tellUser | uncounts},
+			peerFault:    {closed, resetPeer | tellUser | uncounts},
+			beyondGoAway: {closed, tellUser | uncounts},
+			connFailed:   {closed, tellUser | uncounts},
 		},
 		closed: stays,
 	},
 	server: {
 		open: {
-			sendEnd:    {closed, resetPeer | inOrder | uncounts},
-			recvEnd:    {halfClosedRemote, 0},
-			sendReset:  {closed, resetPeer},
-			recvReset:  {closed, tellUser},
-			peerFault:  {closed, resetPeer | tellUser},
-			refused:    {open, 0},
-			connFailed: {closed, tellUser},
+			sendEnd:      {closed, resetPeer | inOrder | uncounts},
+			recvEnd:      {halfClosedRemote, 0},
+			sendReset:    {closed, resetPeer},
+			recvReset:    {closed, tellUser},
+			peerFault:    {closed, resetPeer | tellUser},
+			beyondGoAway: {open, 0},
+			connFailed:   {closed, tellUser},
 		},
 		halfClosedLocal: stays, // a server's streams do not get into this state
 		halfClosedRemote: {
-			sendEnd:    {closed, inOrder | uncounts},
-			recvEnd:    {halfClosedRemote, 0},
-			sendReset:  {closed, resetPeer},
-			recvReset:  {closed, tellUser},
-			peerFault:  {closed, resetPeer | tellUser},
-			refused:    {halfClosedRemote, 0},
-			connFailed: {closed, tellUser},
+			sendEnd:      {closed, inOrder | uncounts},
+			recvEnd:      {halfClosedRemote, 0},
+			sendReset:    {closed, resetPeer},
+			recvReset:    {closed, tellUser},
+			peerFault:    {closed, resetPeer | tellUser},
+			beyondGoAway: {halfClosedRemote, 0},
+			connFailed:   {closed, tellUser},
 		},
 		closed: stays,
 	},
@@ -105,7 +105,7 @@ var transitions = [2][states][events]transition{
 
 var stays = [events]transition{
 	sendEnd: {closed, 0}, recvEnd: {closed, 0}, sendReset: {closed, 0}, recvReset: {closed, 0},
-	peerFault: {closed, 0}, refused: {closed, 0}, connFailed: {closed, 0},
+	peerFault: {closed, 0}, beyondGoAway: {closed, 0}, connFailed: {closed, 0},
 }
 
 // ending says why a stream ends early: what OnReset and Write say, and the code of
@@ -195,7 +195,7 @@ func (c *Conn) retire(s *Stream) {
 	}
 	c.inUse--
 	c.uncount(s)
-	c.dropUnread(s)
+	c.forgetUnread(s)
 	c.countHeaders(s, -s.headers)
 	if s != c.current {
 		c.recycle(s)

@@ -18,7 +18,7 @@ func TestTransitions(t *testing.T) {
 					}
 					continue
 				}
-				if side == server && ev == refused {
+				if side == server && ev == beyondGoAway {
 					if tr != (transition{from, 0}) {
 						bad("a server's stream is refused by GOAWAY")
 					}

@@ -48,7 +48,7 @@ func (c *Conn) teardown(err error) error {
 		orphans = append(orphans, s)
 	}
 	c.dropQueued()
-	c.dropWriter()
+	c.endWriter()
 	c.endPings()
 	c.stopTimers()
 	c.mu.Unlock()

@@ -119,7 +119,7 @@ func (a *acceptor) route(c *newcomer) {
 	a.limit(c.nc, headerTimeout(a.engine.srv))
 	conn, found, err := greeting.Of(c.nc)
 	if err != nil {
-		a.drop(c)
+		a.closeUnserved(c)
 		return
 	}
 	c.nc.SetDeadline(time.Time{})
@@ -139,7 +139,7 @@ func (a *acceptor) routeTLS(c *newcomer, t *tls.Conn) {
 	a.limit(c.nc, handshakeTimeout(a.engine.srv))
 	if err := a.handshake(c.ctx, t); err != nil {
 		if err == errHookPanicked {
-			a.drop(c)
+			a.closeUnserved(c)
 			return
 		}
 		reason := err.Error()
@@ -148,7 +148,7 @@ func (a *acceptor) routeTLS(c *newcomer, t *tls.Conn) {
 			reason = "client sent an HTTP request to an HTTPS server"
 		}
 		a.engine.logf("http: TLS handshake error from %s: %v", c.nc.RemoteAddr(), reason) // net/http's text, for which programs look
-		a.drop(c)
+		a.closeUnserved(c)
 		return
 	}
 	c.nc.SetDeadline(time.Time{})
@@ -208,8 +208,8 @@ func looksLikeHTTP(header [5]byte) bool {
 	return strings.HasPrefix(string(header[:]), "PRI ")
 }
 
-// drop closes a connection that is not served.
-func (a *acceptor) drop(c *newcomer) {
+// closeUnserved closes a connection that is not served.
+func (a *acceptor) closeUnserved(c *newcomer) {
 	a.server.conns.known(c.nc)
 	c.nc.Close()
 	a.engine.report(c.conn, http.StateClosed)
@@ -220,13 +220,13 @@ func (a *acceptor) drop(c *newcomer) {
 func (a *acceptor) other(c *newcomer, conn net.Conn) {
 	a.server.conns.known(c.nc)
 	if !a.pass(accepted{conn: conn, ctx: c.ctx}) {
-		a.drop(c)
+		a.closeUnserved(c)
 	}
 }
 
 // mine serves a connection of HTTP/2.
 func (a *acceptor) mine(c *newcomer, conn net.Conn, p preface) {
-	a.server.start(conn, serverHandler{a.engine.srv}, c.ctx, p, func() { a.engine.report(c.conn, http.StateClosed) })
+	a.server.begin(conn, serverHandler{a.engine.srv}, c.ctx, p, func() { a.engine.report(c.conn, http.StateClosed) })
 	a.server.conns.known(c.nc)
 }
 

@@ -32,7 +32,7 @@ type body struct {
 	stream *h2.Stream   // window is given back on it; nil: not any more
 	data   *tarn.Chain  // received and not read, from spareChains; nil: nothing
 	err    error        // what follows data: io.EOF or a failure; nil: more may come
-	atEnd  func()       // called before io.EOF is first returned; nil: nothing
+	onEOF  func()       // called before io.EOF is first returned; nil: nothing
 	left   int64        // what content-length has yet to bring; -1: not declared, or not checked here
 	state  bodyProgress // of the reader
 }
@@ -45,8 +45,8 @@ const (
 	bodyClosed // by the reader
 )
 
-// start makes b ready for s. b must not be copied afterwards.
-func (b *body) start(owner bodyOwner, s *h2.Stream) {
+// bind makes b ready for s. b must not be copied afterwards.
+func (b *body) bind(owner bodyOwner, s *h2.Stream) {
 	b.owner, b.stream, b.left = owner, s, -1
 }
 
@@ -184,13 +184,13 @@ func (b *body) wait() error {
 	if b.data != nil {
 		return nil
 	}
-	err, atEnd := b.err, b.atEnd
+	err, onEOF := b.err, b.onEOF
 	if err == io.EOF {
-		b.atEnd = nil
+		b.onEOF = nil
 	}
 	b.mu.Unlock()
-	if err == io.EOF && atEnd != nil {
-		atEnd()
+	if err == io.EOF && onEOF != nil {
+		onEOF()
 	}
 	return err
 }
@@ -280,14 +280,14 @@ func (b *body) Close() error {
 		b.mu.Unlock()
 		return nil
 	}
-	b.drop()
+	b.discard()
 	b.changed()
 	b.owner.bodyClosed()
 	return nil
 }
 
-// drop frees what has been received and what will be received. b.mu is held.
-func (b *body) drop() {
+// discard frees what has been received and what will be received. b.mu is held.
+func (b *body) discard() {
 	b.state = bodyClosed
 	b.freeData()
 }
@@ -309,7 +309,7 @@ func (b *body) freeData() {
 func (b *body) unwanted() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.drop()
+	b.discard()
 }
 
 // chainWriter is a writer that takes references.

@@ -31,7 +31,7 @@ func TestCopyIsByReference(t *testing.T) {
 	buf := pool.Copy(make([]byte, 10000))
 	received := &buf.Bytes()[0]
 	var b body
-	b.start(&exchange{conn: &serverConn{engine: newEngine(&http.Server{}, pool)}}, nil)
+	b.bind(&exchange{conn: &serverConn{engine: newEngine(&http.Server{}, pool)}}, nil)
 	b.add(buf)
 	b.err = io.EOF
 	defer b.unwanted()

@@ -57,7 +57,7 @@ type call struct {
 	unreported  int         // bytes of those that the trace has yet to be called for
 	heard       bool        // a header list has come; used by the connection's goroutine only
 	stop        func() bool // ends watching the context; nil: not watched
-	over        func()      // called once, when the stream has been released; nil: nothing
+	onRelease   func()      // called once, when the stream has been released; nil: nothing
 
 	values [6]string // of the response's Header, if they fit
 }
@@ -89,7 +89,7 @@ func newCall(c *clientConn, r *http.Request, trace *httptrace.ClientTrace) *call
 		x.hooks = new(hooks)
 	}
 	x.headed = c.pool.signals.Get().(chan struct{})
-	x.body.start(x, nil)
+	x.body.bind(x, nil)
 	return x
 }
 
@@ -118,7 +118,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 		return nil, err
 	}
 	if x.trace != nil {
-		x.traceStart(&first.Out)
+		x.traceConn(&first.Out)
 	}
 	x.first = !x.conn.used.Swap(true)
 	ending := first.Ending
@@ -129,7 +129,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 	first.release(x.conn.pool)
 	if err != nil {
 		x.released = true // by Open
-		x.dropAhead()
+		x.freeAhead()
 		x.hooks.wait(ctx)
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			if failure := x.conn.earlyFailure(ctx); failure != nil {
@@ -250,7 +250,7 @@ func (x *call) settle() {
 		}
 		x.body.unbind()
 		s.Release()
-		x.isOver()
+		x.callWhenReleased()
 	}
 }
 
@@ -277,27 +277,27 @@ func (x *call) write(ctx context.Context, o *h2.Out) error {
 	return nil
 }
 
-// isOver calls x.over, unless a stream is still in use.
-func (x *call) isOver() {
+// callWhenReleased calls x.onRelease, unless a stream is still in use.
+func (x *call) callWhenReleased() {
 	x.mu.Lock()
-	over := x.over
+	f := x.onRelease
 	if x.stream != nil && !x.released {
-		over = nil
+		f = nil
 	} else {
-		x.over = nil
+		x.onRelease = nil
 	}
 	x.mu.Unlock()
-	if over != nil {
-		over()
+	if f != nil {
+		f()
 	}
 }
 
-// whenOver has f called once the stream has been released, which may be at once.
-func (x *call) whenOver(f func()) {
+// whenReleased has f called once the stream has been released, which may be at once.
+func (x *call) whenReleased(f func()) {
 	x.mu.Lock()
 	released := x.released
 	if !released {
-		x.over = f
+		x.onRelease = f
 	}
 	x.mu.Unlock()
 	if released {
@@ -366,7 +366,7 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	x.complete = e == h2.End
 	if h.Status > 299 && x.done&sending == 0 && x.request.Body != nil && x.request.Body != http.NoBody {
-		x.sending.refuse(x.request)
+		x.sending.abandon(x.request)
 	}
 	x.mu.Unlock()
 	x.firstByte()
@@ -411,7 +411,7 @@ func (x *call) onTrailers(h *h2.Header) {
 	}
 	x.body.mu.Lock()
 	x.trailers = t
-	x.body.atEnd = x.trailersRead
+	x.body.onEOF = x.trailersRead
 	x.body.mu.Unlock()
 	x.body.end(io.EOF)
 	x.finished(receiving)

@@ -28,7 +28,7 @@ type clientConn struct {
 	used      atomic.Bool           // a request has been sent on it
 	readied   atomic.Bool           // ready is closed
 	permitted atomic.Bool           // the server's SETTINGS have permitted streams
-	closing   atomic.Bool           // this side has called Shutdown or Close
+	ownEnd    atomic.Bool           // this side has called Shutdown or Close
 	failure   atomic.Pointer[error] // see earlyFailure
 	idleAt    monotonic.Stamp       // when the last request ended, or the connection was made; for httptrace
 
@@ -107,13 +107,13 @@ func (c *clientConn) earlyFailure(ctx context.Context) error {
 
 // shutdown ends the connection when its streams have ended.
 func (c *clientConn) shutdown() {
-	c.closing.Store(true)
+	c.ownEnd.Store(true)
 	c.h2.Shutdown("")
 }
 
 // endedHere reports whether it was this side that has ended the connection, which has ended. The error of the connection's end does not say:
 // after Shutdown the server may have been first.
-func (c *clientConn) endedHere() bool { return c.closing.Load() || c.h2.Err() == h2.ErrClosed }
+func (c *clientConn) endedHere() bool { return c.ownEnd.Load() || c.h2.Err() == h2.ErrClosed }
 
 // OnHeaders passes a response, or trailers, to its call.
 func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {

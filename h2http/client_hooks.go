@@ -19,10 +19,10 @@ type hooks struct {
 func (h *hooks) run(f func()) {
 	h.mu.Lock()
 	h.waiting = append(h.waiting, f)
-	start := !h.running
+	idle := !h.running
 	h.running = true
 	h.mu.Unlock()
-	if start {
+	if idle {
 		go h.loop()
 	}
 }
@@ -77,8 +77,8 @@ func (h *hooks) wait(ctx context.Context) {
 	}
 }
 
-// traceStart reports the connection, and the header list of o, to the trace.
-func (x *call) traceStart(o *h2.Out) {
+// traceConn reports the connection, and the header list of o, to the trace.
+func (x *call) traceConn(o *h2.Out) {
 	if f := x.trace.GotConn; f != nil {
 		info := x.conn.gotConn()
 		x.hooks.run(func() { f(info) })

@@ -138,9 +138,9 @@ func (p *clientPool) name(key groupKey, g *group) *groupName {
 	return n
 }
 
-// keep returns the group of g's host: g, which is put back if it was removed after a request had got it, unless another has taken
+// enlist returns the group of g's host: g, which is put back if it was removed after a request had got it, unless another has taken
 // its place since. While g.mu is held, and while g has a connection or makes one, it is not removed again. g.mu is held.
-func (p *clientPool) keep(g *group) *group {
+func (p *clientPool) enlist(g *group) *group {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.name(g.groupKey, g).group
@@ -186,13 +186,13 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 	}
 	g := &group{pool: p, groupKey: groupKey{scheme, addr}}
 	g.mu.Lock()
-	for kept := p.keep(g); kept != g; kept = p.keep(g) {
+	for listed := p.enlist(g); listed != g; listed = p.enlist(g) {
 		g.mu.Unlock()
-		g = kept
+		g = listed
 		g.mu.Lock()
 	}
 	defer g.mu.Unlock()
-	// A connection that a request was refused for is kept although a stream is free now: else that request and the next ones would have
+	// A connection that a request has found no other for stays although a stream is free now: else that request and the next ones would have
 	// others made, again and again.
 	wanted := g.full && (p.maxConns == 0 || len(g.conns) < p.maxConns)
 	g.full = false
@@ -247,7 +247,7 @@ type group struct {
 	conns []*clientConn
 	dial  *dial // that requests wait for; nil: none
 	dials int   // that have not returned: dial, and those that a request has given up
-	full  bool  // a request was refused since the last connection was adopted: none had a stream free
+	full  bool  // a request has found no stream free since the last connection was adopted
 }
 
 // dial is a connection being made, for which the requests that need it wait.
@@ -280,17 +280,17 @@ func (g *group) choose() (c *clientConn, wait bool) {
 
 // mustWait returns the connection that requests wait for while none is usable; nil: another may be made. g.mu is held.
 func (g *group) mustWait() *clientConn {
-	g.dropSpent()
+	g.removeSpent()
 	if g.mayDial() {
 		return nil
 	}
 	return g.waitable()
 }
 
-// dropSpent takes the connections out of the group that serve no further request: those that have failed, which would otherwise be
+// removeSpent takes the connections out of the group that serve no further request: those that have failed, which would otherwise be
 // waited for until they have been torn down, those that have used up their streams' numbers, and those whose server permits no stream any more and has answered all, which it ends.
 // g.mu is held.
-func (g *group) dropSpent() {
+func (g *group) removeSpent() {
 	g.conns = slices.DeleteFunc(g.conns, func(c *clientConn) bool {
 		if err := c.h2.Unusable(); err != nil {
 			if errors.Is(err, h2.ErrNoStreamIDs) { // it has not failed: it ends after its last response
@@ -381,9 +381,9 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			ask()
 			continue
 		}
-		if kept := g.pool.keep(g); kept != g {
+		if listed := g.pool.enlist(g); listed != g {
 			g.mu.Unlock()
-			g = kept
+			g = listed
 			continue
 		}
 		d := g.dial

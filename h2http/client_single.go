@@ -32,8 +32,8 @@ type singleConn struct {
 
 	mu       sync.Mutex
 	reserved int
-	taken    int           // by requests that are not over
-	changed  chan struct{} // closed, and made anew, when room may have come
+	taken    int           // by requests that have not ended
+	changed  chan struct{} // closed, and made anew, when a stream may be free
 }
 
 var errConnFull = errors.New("h2http: the connection is closed or at its limit of streams")
@@ -48,8 +48,8 @@ func (c *singleConn) stateChanged() {
 	c.hook()
 }
 
-// room returns how many more streams can be taken. c.mu is held.
-func (c *singleConn) room() int {
+// free returns how many more streams can be taken. c.mu is held.
+func (c *singleConn) free() int {
 	return max(0, c.conn.h2.StreamLimit()-c.reserved-c.taken)
 }
 
@@ -71,7 +71,7 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x := newCall(c.conn, r, httptrace.ContextClientTrace(r.Context()))
-	x.over = func() {
+	x.onRelease = func() {
 		c.giveBack()
 		end()
 	}
@@ -79,7 +79,7 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		x.sending.close(r)
 		x.sending.settle()
-		x.isOver() // a call that has a stream is over when that is released
+		x.callWhenReleased() // a call that has a stream is over when that is released
 		return nil, err
 	}
 	resp.Request = original
@@ -100,7 +100,7 @@ func (c *singleConn) await(ctx context.Context) error {
 			c.mu.Unlock()
 			return err
 		}
-		if c.room() > 0 {
+		if c.free() > 0 {
 			c.taken++
 			c.mu.Unlock()
 			return nil
@@ -127,7 +127,7 @@ func (c *singleConn) giveBack() {
 func (c *singleConn) Reserve() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.room() == 0 {
+	if c.free() == 0 {
 		return errConnFull
 	}
 	c.reserved++
@@ -147,7 +147,7 @@ func (c *singleConn) Release() {
 func (c *singleConn) Available() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.room()
+	return c.free()
 }
 
 // InFlight returns how many streams are reserved or taken; 0 after the end.
@@ -165,6 +165,6 @@ func (c *singleConn) Err() error { return c.conn.h2.Unusable() }
 
 // Close ends the connection and the requests on it.
 func (c *singleConn) Close() error {
-	c.conn.closing.Store(true)
+	c.conn.ownEnd.Store(true)
 	return c.conn.h2.Close()
 }

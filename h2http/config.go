@@ -42,8 +42,8 @@ const (
 	defaultPingTimeout = 15 * time.Second // net/http's
 	minFrame           = 16 << 10         // RFC 9113 section 4.2
 	maxFrame           = 1<<24 - 1
-	startWindow        = 352 << 10
-	startConnWindow    = 1 << 20
+	beginWindow        = 352 << 10
+	beginConnWindow    = 1 << 20
 	mostWindow         = 16 << 20
 	windowRate         = 1_250_000_000 // bytes a second, h2.Config.Rate: 10 Gbit/s
 	mostRead           = 256 << 10
@@ -64,7 +64,7 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		ExtendedConnect: c.ExtendedConnect,
 		Policy:          h2.PingPolicy{MinTime: -1},
 		MaxHeaderList:   int(min(maxHeaderBytes+perField*typicalFields, maxHeaderList)),
-		Window:          startWindow,
+		Window:          beginWindow,
 		MaxWindow:       mostWindow,
 		Rate:            windowRate,
 		MaxRead:         mostRead,
@@ -86,12 +86,12 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		out.MaxFrameSize = conf.MaxReadFrameSize
 	}
 	if n := min(conf.MaxReceiveBufferPerStream, math.MaxInt32); n > 0 {
-		out.Window, out.MaxWindow = min(n, startWindow), n
+		out.Window, out.MaxWindow = min(n, beginWindow), n
 	}
 	if n := conf.MaxReceiveBufferPerConnection; n >= minConnWindow {
 		// Package h2 gives the connection's window back on receipt while no more than
 		// Unread bytes lie unread, so the two add up to what can be held.
-		out.ConnWindow = max(minConnWindow, min(n/2, startConnWindow))
+		out.ConnWindow = max(minConnWindow, min(n/2, beginConnWindow))
 		out.Unread = max(n-out.ConnWindow, 1)
 		out.Window = min(out.Window, out.ConnWindow)
 		out.MaxWindow = max(out.Window, min(out.MaxWindow, out.ConnWindow/2)) // beyond it ConnWindow would grow

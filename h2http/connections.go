@@ -14,11 +14,11 @@ type connections struct {
 	workers *workers.Pool[*exchange] // open while there is a connection
 	ended   chan struct{}            // closed when the connections are to end and none is left
 
-	mu    sync.Mutex
-	http2 map[*serverConn]struct{}
-	new   map[net.Conn]time.Time // when they were accepted
-	phase phase
-	over  bool // ended is closed
+	mu       sync.Mutex
+	http2    map[*serverConn]struct{}
+	new      map[net.Conn]time.Time // when they were accepted
+	phase    phase
+	allEnded bool // ended is closed
 }
 
 // phase is how far the end of a Server has come. It only grows.
@@ -27,7 +27,7 @@ type phase uint8
 const (
 	serving  phase = iota
 	draining       // every connection ends when its requests have
-	closing        // every connection ends at once
+	aborting       // every connection ends at once
 )
 
 // newConnTimeout is how long a connection may take for its first bytes while the others drain, as in net/http.
@@ -41,7 +41,7 @@ func newConnections(w *workers.Pool[*exchange]) *connections {
 func (s *connections) enter(nc net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase == closing || s.over {
+	if s.phase == aborting || s.allEnded {
 		return false
 	}
 	s.new[nc] = time.Now()
@@ -53,7 +53,7 @@ func (s *connections) known(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.new, nc)
-	s.checkOver()
+	s.checkEnded()
 }
 
 // add adds a connection of HTTP/2 before it begins.
@@ -73,7 +73,7 @@ func (s *connections) begun(c *serverConn) {
 	switch s.phase {
 	case draining:
 		c.h2.Shutdown("")
-	case closing:
+	case aborting:
 		c.h2.Close()
 	}
 }
@@ -83,11 +83,11 @@ func (s *connections) remove(c *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.http2, c)
-	s.checkOver()
+	s.checkEnded()
 }
 
-// left returns how many connections of HTTP/2 there are.
-func (s *connections) left() int {
+// count returns how many connections of HTTP/2 there are.
+func (s *connections) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.http2)
@@ -107,7 +107,7 @@ func (s *connections) drain() {
 	for nc, since := range s.new {
 		time.AfterFunc(newConnTimeout-time.Since(since), func() { s.closeNew(nc) })
 	}
-	s.checkOver()
+	s.checkEnded()
 }
 
 // closeNew closes nc if its protocol is still not known.
@@ -123,25 +123,25 @@ func (s *connections) closeNew(nc net.Conn) {
 func (s *connections) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase = closing
+	s.phase = aborting
 	for c := range s.http2 {
 		c.h2.Close()
 	}
 	for nc := range s.new {
 		nc.Close()
 	}
-	s.checkOver()
+	s.checkEnded()
 }
 
-// checkOver ends the workers when no connection of HTTP/2 is left, those of handlers that still run when these return.
+// checkEnded ends the workers when no connection of HTTP/2 is left, those of handlers that still run when these return.
 // s.mu is held.
-func (s *connections) checkOver() {
+func (s *connections) checkEnded() {
 	if len(s.http2) > 0 {
 		return
 	}
 	s.workers.Close()
-	if len(s.new) == 0 && s.phase != serving && !s.over {
-		s.over = true
+	if len(s.new) == 0 && s.phase != serving && !s.allEnded {
+		s.allEnded = true
 		close(s.ended)
 	}
 }

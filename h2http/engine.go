@@ -140,7 +140,7 @@ func (e *engine) make(nc net.Conn, h http.Handler, ctx context.Context, p prefac
 	if t, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := t.ConnectionState()
 		c.tls = &state
-		c.refused = !e.goodTLS(&state)
+		c.badTLS = !e.goodTLS(&state)
 	}
 	if a := nc.RemoteAddr(); a != nil {
 		c.remoteAddr = a.String()
@@ -168,9 +168,9 @@ func (e *engine) countEnd(err error) {
 	}
 }
 
-// startTimers starts an exchange's timers for the server's ReadTimeout and
+// setTimers sets an exchange's timers for the server's ReadTimeout and
 // WriteTimeout.
-func (e *engine) startTimers(x *exchange) {
+func (e *engine) setTimers(x *exchange) {
 	if d := e.srv.ReadTimeout; d > 0 {
 		x.setDeadline(readDeadline, time.Now().Add(d), x.readTimeout)
 	}

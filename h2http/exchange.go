@@ -30,18 +30,18 @@ import (
 // stream may come until then.
 type exchange struct {
 	workers.Link[*exchange]
-	conn    *serverConn
-	stream  *h2.Stream
-	request http.Request
-	url     url.URL // the request's
-	ctx     streamContext
-	body    body
-	w       responseWriter
-	handle  h2.Handle         // of stream, for timers
-	began   monotonic.Instant // 0: it is not counted
-	expects bool              // the client waits for 100 Continue
-	tooLong bool              // the header list is longer than permitted
-	over    bool              // the handler has returned. mu guards it
+	conn     *serverConn
+	stream   *h2.Stream
+	request  http.Request
+	url      url.URL // the request's
+	ctx      streamContext
+	body     body
+	w        responseWriter
+	handle   h2.Handle         // of stream, for timers
+	began    monotonic.Instant // 0: it is not counted
+	expects  bool              // the client waits for 100 Continue
+	tooLong  bool              // the header list is longer than permitted
+	returned bool              // the handler has returned. mu guards it
 
 	mu     sync.Mutex
 	ended  error                   // why the stream ended early; nil: it has not
@@ -83,7 +83,7 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 		s.SetInitialPriority(h2.ParsePriority(p))
 	}
 	x.handle = s.Handle()
-	x.body.start(x, s)
+	x.body.bind(x, s)
 	x.w.x = x
 	x.url = shape.url // a copy: handlers change it
 	r := http.Request{
@@ -237,7 +237,7 @@ func (x *exchange) onTrailers(s *h2.Stream, h *h2.Header) {
 			t[key] = append(t[key], f.Value)
 		}
 		x.body.mu.Lock()
-		x.body.atEnd = func() { x.trailersRead(t) }
+		x.body.onEOF = func() { x.trailersRead(t) }
 		x.body.mu.Unlock()
 	}
 	x.body.end(io.EOF)
@@ -293,7 +293,7 @@ func (x *exchange) setDeadline(d deadline, t time.Time, f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.timers == nil {
-		if x.over || t.IsZero() {
+		if x.returned || t.IsZero() {
 			return
 		}
 		x.timers = new([deadlines]*time.Timer)
@@ -303,7 +303,7 @@ func (x *exchange) setDeadline(d deadline, t time.Time, f func()) {
 		(*timer).Stop()
 		*timer = nil
 	}
-	if x.over || t.IsZero() {
+	if x.returned || t.IsZero() {
 		return
 	}
 	*timer = time.AfterFunc(time.Until(t), f)
@@ -313,7 +313,7 @@ func (x *exchange) setDeadline(d deadline, t time.Time, f func()) {
 func (x *exchange) stopTimers() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.over = true
+	x.returned = true
 	if x.timers == nil {
 		return x.ended
 	}

@@ -11,7 +11,7 @@ import (
 // headerGroups are the regular fields of a header list, by header.
 type headerGroups struct {
 	groups []fields.Values
-	room   []string // for the first value of a header, while there is some
+	firsts []string // for the first value of a header, while there is some
 }
 
 // mostPresized is for how many headers room is made at once, at most.
@@ -30,7 +30,7 @@ func names(fs []h2.Field) (n int) {
 
 // newHeaderGroups returns groups with room for so many headers.
 func newHeaderGroups(n int) headerGroups {
-	return headerGroups{groups: make([]fields.Values, 0, n), room: make([]string, 0, n)}
+	return headerGroups{groups: make([]fields.Values, 0, n), firsts: make([]string, 0, n)}
 }
 
 // group returns the values of a header; nil if there are none.
@@ -48,9 +48,9 @@ func (g *headerGroups) add(key, value string) {
 		have.Values = append(have.Values, value)
 		return
 	}
-	g.room = append(g.room, value)
-	n := len(g.room)
-	g.groups = append(g.groups, fields.Values{Key: key, Values: g.room[n-1 : n : n]})
+	g.firsts = append(g.firsts, value)
+	n := len(g.firsts)
+	g.groups = append(g.groups, fields.Values{Key: key, Values: g.firsts[n-1 : n : n]})
 }
 
 // makeHeader makes a Header of groups, with room for so many extra headers. values is where values go as long as they and the
@@ -66,9 +66,9 @@ func makeHeader(groups []fields.Values, extra int, values []string) (http.Header
 	}
 	for i := range groups {
 		have := &groups[i]
-		start := len(values)
+		from := len(values)
 		values = append(values, have.Values...)
-		h[have.Key] = values[start:len(values):len(values)]
+		h[have.Key] = values[from:len(values):len(values)]
 	}
 	return h, values
 }
@@ -82,9 +82,9 @@ func put(h http.Header, key, value string, values []string) []string {
 	if len(values) == cap(values) {
 		values = make([]string, 0, 8) // and not a copy of those that h has
 	}
-	start := len(values)
+	from := len(values)
 	values = append(values, value)
-	h[key] = values[start:len(values):len(values)]
+	h[key] = values[from:len(values):len(values)]
 	return values
 }
 

@@ -22,9 +22,9 @@ import (
 // requestBody is the state of sending a request's body. The body is the caller's own code, which may block: it is read and closed
 // by goroutines for which neither the caller of RoundTrip nor the connection waits.
 type requestBody struct {
-	more    [1]byte     // where the end is looked for behind a declared length
-	started atomic.Bool // reading the body has begun
-	refused atomic.Bool // the response says that the rest is not wanted
+	more     [1]byte     // where the end is looked for behind a declared length
+	started  atomic.Bool // reading the body has begun
+	unwanted atomic.Bool // the response says that the rest is not wanted
 
 	mu     sync.Mutex
 	halt   context.CancelFunc // ends sendKept; nil: that has not begun
@@ -125,10 +125,10 @@ func (b *requestBody) sent() <-chan struct{} {
 	return b.done
 }
 
-// refuse ends sending: the final response is no success, so the rest of the request's
+// abandon ends sending: the final response is no success, so the rest of the request's
 // body is not wanted.
-func (b *requestBody) refuse(r *http.Request) {
-	b.refused.Store(true)
+func (b *requestBody) abandon(r *http.Request) {
+	b.unwanted.Store(true)
 	b.close(r)
 	b.mu.Lock()
 	halt := b.halt
@@ -138,12 +138,12 @@ func (b *requestBody) refuse(r *http.Request) {
 	}
 }
 
-// haltBy has refuse call halt, which may be at once.
+// haltBy has abandon call halt, which may be at once.
 func (b *requestBody) haltBy(halt context.CancelFunc) {
 	b.mu.Lock()
 	b.halt = halt
 	b.mu.Unlock()
-	if b.refused.Load() {
+	if b.unwanted.Load() {
 		halt()
 	}
 }
@@ -201,7 +201,7 @@ func (x *call) inline(length int64) (_ tarn.Buffer, ok bool, _ error) {
 		x.ahead = nil
 		return b.data, b.err == nil, b.err
 	case <-r.Context().Done():
-		x.dropAhead()
+		x.freeAhead()
 		return tarn.Buffer{}, false, r.Context().Err()
 	case <-timer.C:
 		return tarn.Buffer{}, false, nil
@@ -241,8 +241,8 @@ func (x *call) readShort(length int64) (b shortBody) {
 	return shortBody{data: buf}
 }
 
-// dropAhead gives up what is being read ahead: it is freed once Read has returned.
-func (x *call) dropAhead() {
+// freeAhead gives up what is being read ahead: it is freed once Read has returned.
+func (x *call) freeAhead() {
 	if ahead := x.ahead; ahead != nil {
 		x.ahead = nil
 		x.sending.close(x.request)
@@ -297,7 +297,7 @@ var errBodyExited = errors.New("h2http: the request's body has ended its gorouti
 
 // sentBody ends sending.
 func (x *call) sentBody(err error) {
-	if err != nil && x.sending.refused.Load() {
+	if err != nil && x.sending.unwanted.Load() {
 		err = errStopped // its body has been closed
 	}
 	x.wrote(err)
@@ -334,7 +334,7 @@ func (x *call) awaitContinue() error {
 	defer timer.Stop()
 	select {
 	case <-x.continued: // or the final response, or the end
-		if x.sending.refused.Load() {
+		if x.sending.unwanted.Load() {
 			return errStopped
 		}
 	case <-timer.C:

@@ -183,7 +183,7 @@ func validPath(p string) bool { return p != "" && p[0] == '/' || p == "*" }
 // the request would be malformed (RFC 9113 section 8.2.1).
 func (x *call) regular(fields []h2.Field) []h2.Field {
 	r := x.request
-	start := len(fields)
+	from := len(fields)
 	agent := defaultUserAgent
 	for key, values := range r.Header {
 		name, ok := lowerName(key)
@@ -220,7 +220,7 @@ func (x *call) regular(fields []h2.Field) []h2.Field {
 		slices.Sort(keys)
 		fields = append(fields, h2.Field{Name: "trailer", Value: strings.Join(keys, ",")})
 	}
-	slices.SortStableFunc(fields[start:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(fields[from:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
 	return fields
 }
 

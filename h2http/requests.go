@@ -82,13 +82,13 @@ func (q *requests) begin() (counted bool) {
 }
 
 // add counts a request that ended at the time given.
-func (r *route) add(how outcome, took time.Duration, at monotonic.Instant) {
+func (r *route) add(how outcome, took time.Duration, now monotonic.Instant) {
 	h := r.took[how].Load()
 	if h == nil {
 		r.took[how].CompareAndSwap(nil, new(latency.Histogram))
 		h = r.took[how].Load()
 	}
-	h.Add(took, at)
+	h.Add(took, now)
 }
 
 // route returns the route of requests of name.
@@ -150,14 +150,14 @@ func (q *requests) newRoute(name routeName) *route {
 // ending is how the request that a worker handles has ended, and the route of the one before, which is mostly the same.
 type ending struct {
 	status int               // of the response; 0: its end has not been written
-	at     monotonic.Instant // when the response was sent whole, for whose Date the clock has been read; 0: it was not
+	sentAt monotonic.Instant // when the response was sent whole, for whose Date the clock has been read; 0: it was not
 
 	name  routeName
 	route *route // of name; nil: there is none
 }
 
 // begin is called when a worker begins to handle a request.
-func (e *ending) begin() { e.status, e.at = 0, 0 }
+func (e *ending) begin() { e.status, e.sentAt = 0, 0 }
 
 // outcome returns how the request has ended. why is why its stream has ended early; nil: it has not.
 func (e *ending) outcome(why error) outcome {
@@ -172,7 +172,7 @@ func (e *ending) count(q *requests, name routeName, began monotonic.Instant, how
 	if e.route == nil || e.name != name {
 		e.name, e.route = name, q.route(name)
 	}
-	ended := e.at
+	ended := e.sentAt
 	if ended == 0 {
 		ended = monotonic.Now()
 	}

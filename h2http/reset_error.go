@@ -25,7 +25,7 @@ const receivedFromPeer = causeText("received from peer")
 
 // resetOf returns err in net/http's form if it is an *h2.StreamError of stream id, else err. net/http's server does not say
 // that the client has sent it.
-func resetOf(at side, id uint32, err error) error {
+func resetOf(of side, id uint32, err error) error {
 	se, ok := err.(*h2.StreamError)
 	if !ok {
 		return err
@@ -34,7 +34,7 @@ func resetOf(at side, id uint32, err error) error {
 	switch {
 	case se.Reason != "":
 		e.cause = causeText(se.Reason)
-	case se.Fault == h2.Told && at == client:
+	case se.Fault == h2.Told && of == client:
 		e.cause = receivedFromPeer
 	}
 	return e

@@ -168,11 +168,11 @@ func (r *response) promote(w *responseWriter, key string, values []string) {
 // appendHeader appends the fields of h, sorted by name, but for Content-Length and
 // what belongs to a connection.
 func appendHeader(fields []h2.Field, h http.Header) []h2.Field {
-	start := len(fields)
+	from := len(fields)
 	for key, values := range h {
 		fields = appendKey(fields, key, values)
 	}
-	sortFields(fields[start:])
+	sortFields(fields[from:])
 	return fields
 }
 

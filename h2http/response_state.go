@@ -75,14 +75,14 @@ func (r *response) values(key string) []string {
 
 // clear frees and drops what r holds of an exchange that has ended.
 func (r *response) clear() {
-	r.drop()
+	r.freeGathered()
 	r.header, r.written, r.failed = nil, 0, nil
 	r.preset, r.fields, r.trailers = emptied(r.preset), emptied(r.fields), emptied(r.trailers)
 	r.head = responseHead{trailers: emptied(r.head.trailers)}
 }
 
-// drop frees what is gathered.
-func (r *response) drop() {
+// freeGathered frees what is gathered.
+func (r *response) freeGathered() {
 	r.gathered.Free()
 	r.gathered, r.n = tarn.Buffer{}, 0
 }

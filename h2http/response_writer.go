@@ -338,7 +338,7 @@ func (w *responseWriter) send(r *response, o *h2.Out, d departure) error {
 		if o.Rest != nil {
 			o.Rest.Free()
 		}
-		r.drop()
+		r.freeGathered()
 		o.Release = false
 		return w.x.why(r.failed)
 	}
@@ -441,7 +441,7 @@ func (w *responseWriter) finish() (unsent bool) {
 	w.released = o.Release
 	r.counted.status = r.head.status
 	if dated {
-		r.counted.at = monotonic.Of(r.head.dated)
+		r.counted.sentAt = monotonic.Of(r.head.dated)
 	}
 	w.end() // before another goroutine can use the stream
 	return d == later

@@ -238,7 +238,7 @@ func (s *Server) closeUnlessShutdown() {
 // logWait logs that srv.Shutdown waits for requests, unless none is left or Shutdown or Close has been called, too: a program that
 // counts on srv.Shutdown's context finds here why that does not end it.
 func (s *Server) logWait() {
-	if n := s.conns.left(); n > 0 && s.ending.Load() == byShutdown {
+	if n := s.conns.count(); n > 0 && s.ending.Load() == byShutdown {
 		s.engine.logf("h2http: http.Server.Shutdown has waited %v for requests (connections of HTTP/2: %d), and goes on whatever its context says; h2http.Server.Shutdown returns when its context ends", noticeWait, n)
 	}
 }
@@ -336,7 +336,7 @@ func (s *Server) installHooks() {
 // serveConn serves a connection that net/http has accepted, until it ends.
 func (s *Server) serveConn(nc net.Conn, h http.Handler, p preface) {
 	done := make(chan struct{})
-	s.start(nc, h, connOf(h), p, func() { close(done) })
+	s.begin(nc, h, connOf(h), p, func() { close(done) })
 	<-done
 }
 
@@ -362,8 +362,8 @@ func connOf(h http.Handler) context.Context {
 	return context.Background()
 }
 
-// start serves nc, which it takes over, and returns. It calls ended when nc is closed.
-func (s *Server) start(nc net.Conn, h http.Handler, ctx context.Context, p preface, ended func()) {
+// begin serves nc, which it takes over, and does not wait for its end. It calls ended when nc is closed.
+func (s *Server) begin(nc net.Conn, h http.Handler, ctx context.Context, p preface, ended func()) {
 	c := s.engine.make(nc, h, ctx, p)
 	s.conns.add(c)
 	c.h2.Start(func(err error) {
@@ -372,7 +372,7 @@ func (s *Server) start(nc net.Conn, h http.Handler, ctx context.Context, p prefa
 		s.conns.remove(c)
 		ended()
 	})
-	if c.refused {
+	if c.badTLS {
 		c.h2.Abort(h2.InadequateSecurity, "TLS version or cipher suite prohibited")
 		return
 	}

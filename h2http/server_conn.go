@@ -24,7 +24,7 @@ type serverConn struct {
 	remoteAddr string
 	tls        *tls.ConnectionState // nil: unencrypted
 	proxied    bool                 // the client is an intermediary; the reading goroutine's own
-	refused    bool                 // its TLS version or cipher suite is prohibited: no request is served
+	badTLS     bool                 // its TLS version or cipher suite is prohibited: no request is served
 
 	greeting *time.Timer // ends the connection of a client whose SETTINGS do not come
 
@@ -47,7 +47,7 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		x.onTrailers(s, h)
 		return
 	}
-	if c.refused { // a request that has come before the connection's end
+	if c.badTLS { // a request that has come before the connection's end
 		s.Reset(h2.InadequateSecurity)
 		s.Release()
 		return
@@ -62,7 +62,7 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	s.Starting()
 	c.exchangeBegun()
-	c.engine.startTimers(x)
+	c.engine.setTimers(x)
 	c.engine.workers.Run(x)
 }
 

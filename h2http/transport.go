@@ -227,7 +227,7 @@ func (p *clientPool) roundTrip(r *http.Request, g *group, mode dialMode) (*http.
 	}
 	began = true
 	resp.Request = r
-	call.whenOver(end)
+	call.whenReleased(end)
 	return resp, nil
 }
 

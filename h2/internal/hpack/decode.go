@@ -76,8 +76,8 @@ type fieldID uint64
 // remembered is a run of fields.
 type remembered struct {
 	key     string
-	whole   []byte // the block that last had these fields and no others; empty: none. It means the same while the table is in the state at
-	at      tableState
+	whole   []byte // the block that last had these fields and no others; empty: none. It means the same while the table is in this state
+	in      tableState
 	n       int     // fields
 	enters  []entry // of these, what is entered in the table
 	h       Header  // without Extra
@@ -149,7 +149,7 @@ func (d *Decoder) Decode(block []byte, h *Header) *Malformed {
 	rest := block[d.ends[k.n-1].block:]
 	if len(rest) == 0 {
 		if len(k.enters) == 0 && len(block) <= maxWhole {
-			k.whole, k.at = append(k.whole[:0], block...), d.table.state()
+			k.whole, k.in = append(k.whole[:0], block...), d.table.state()
 		}
 		return nil
 	}
@@ -179,7 +179,7 @@ func (d *Decoder) take(k *remembered) {
 func (d *Decoder) sameAsBefore(block []byte) *remembered {
 	now := d.table.state()
 	for _, k := range d.known[:min(d.nknow, leadingBlocks)] {
-		if len(k.whole) > 0 && k.at == now && bytes.Equal(k.whole, block) {
+		if len(k.whole) > 0 && k.in == now && bytes.Equal(k.whole, block) {
 			return k
 		}
 	}
@@ -209,17 +209,17 @@ func (d *Decoder) longest() int {
 func (d *Decoder) scanRun(block []byte) {
 	d.key, d.ends, d.indexed = d.key[:0], d.ends[:0], 0
 	moved := false
-	for at := 0; at < len(block) && len(d.ends) < maxRun; {
-		b := block[at]
+	for pos := 0; pos < len(block) && len(d.ends) < maxRun; {
+		b := block[pos]
 		e := end{enters: b&0xc0 == 0x40}
 		if b&0x80 != 0 {
-			v, next := scanInt(block, at, 7)
+			v, next := scanInt(block, pos, 7)
 			id, ok := d.table.id(v)
 			if next < 0 || !ok || moved && v > staticFields {
 				return
 			}
 			d.key = binary.LittleEndian.AppendUint64(d.key, uint64(id))
-			at = next
+			pos = next
 			if d.indexed == len(d.ends) {
 				d.indexed++
 			}
@@ -228,13 +228,13 @@ func (d *Decoder) scanRun(block []byte) {
 			if e.enters {
 				bits, mark = 6, literal|entering
 			}
-			n := representationLen(block[at:])
+			n := representationLen(block[pos:])
 			if !e.enters && b&0xf0 != 0 || n == 0 {
 				return
 			}
-			v, next := scanInt(block, at, bits)
+			v, next := scanInt(block, pos, bits)
 			if v > staticFields {
-				named, ok := d.table.at(v)
+				named, ok := d.table.lookup(v)
 				if !ok || moved {
 					return
 				}
@@ -243,14 +243,14 @@ func (d *Decoder) scanRun(block []byte) {
 			} else {
 				d.key = binary.LittleEndian.AppendUint64(d.key, mark|v)
 			}
-			d.key = append(d.key, block[next:at+n]...)
-			at += n
+			d.key = append(d.key, block[next:pos+n]...)
+			pos += n
 			moved = moved || e.enters
 		}
 		if len(d.key) > maxRemembered {
 			return
 		}
-		e.block, e.key = at, len(d.key)
+		e.block, e.key = pos, len(d.key)
 		d.ends = append(d.ends, e)
 	}
 }
@@ -359,10 +359,10 @@ func (d *Decoder) finish(tail []byte) *Malformed {
 	return nil
 }
 
-// StartLong begins a block that is too long to be gathered. Its parts are decoded by
+// BeginLong begins a block that is too long to be gathered. Its parts are decoded by
 // DecodeLong as they come: the pseudo-fields that fit the limits go to h, and the table is kept in
 // step, so that only the stream is lost.
-func (d *Decoder) StartLong(h *Header) {
+func (d *Decoder) BeginLong(h *Header) {
 	*h = Header{}
 	d.h, d.bad, d.inside, d.nfields = h, Malformed{}, false, 0
 	d.fields, d.extra = d.fields[:0], d.extra[:0]
@@ -397,7 +397,7 @@ func (d *Decoder) SkipField(p []byte) (placeholder []byte, skip int, bad *Malfor
 		return nil, 0, &Malformed{Conn: true, Reason: badIndex}
 	}
 	index, i := scanInt(p, 0, bits)
-	if _, ok := d.table.at(index); i < 0 || index > 0 && !ok {
+	if _, ok := d.table.lookup(index); i < 0 || index > 0 && !ok {
 		return nil, 0, &Malformed{Conn: true, Reason: badIndex}
 	}
 	if bits == 6 {

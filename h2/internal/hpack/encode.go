@@ -16,7 +16,7 @@ const (
 const (
 	maxBlocks    = 32 // blocks remembered as bytes by one connection
 	staticFields = 61
-	keepBlock    = 16 << 10 // a header block buffer larger than this is dropped after use
+	maxKept      = 16 << 10 // a header block buffer larger than this is dropped after use
 	// longLiteral is the length in bytes beyond which a value is Huffman-coded where that is shorter: peers bound the bytes
 	// of one string (64 KiB in nghttp2) and the frames of one block, and end the connection beyond.
 	longLiteral = 16 << 10
@@ -73,8 +73,8 @@ func (e *Encoder) SetLimit(size uint32) {
 	e.resize = true
 }
 
-// DropIdle keeps what the peer's table holds, and nothing that can be encoded again.
-func (e *Encoder) DropIdle() {
+// Trim keeps what the peer's table holds, and nothing that can be encoded again.
+func (e *Encoder) Trim() {
 	e.table = slices.Clone(e.table)
 	e.recall = nil
 }
@@ -85,7 +85,7 @@ func (e *Encoder) Encode(b *Block, fields []Field) []byte {
 	if e.recall == nil {
 		e.recall = new(recall)
 	}
-	if cap(e.buf) > keepBlock {
+	if cap(e.buf) > maxKept {
 		e.buf = nil
 	}
 	e.buf = e.buf[:0]
@@ -106,14 +106,14 @@ func (e *Encoder) Encode(b *Block, fields []Field) []byte {
 // block encodes b, indexing what it can, and remembers the bytes if they will be
 // the same next time.
 func (e *Encoder) block(b *Block) {
-	at := -1
+	place := -1
 	for i := range e.blocks {
 		k := &e.blocks[i]
 		if k.block != b {
 			continue
 		}
 		if k.n != len(e.table) {
-			at = i
+			place = i
 			break
 		}
 		e.buf = append(e.buf, k.b...)
@@ -123,21 +123,21 @@ func (e *Encoder) block(b *Block) {
 		}
 		return
 	}
-	start, before := len(e.buf), len(e.table)
+	from, before := len(e.buf), len(e.table)
 	for i := range b.fields {
 		e.indexed(&b.fields[i])
 	}
 	if len(e.table) != before {
 		return
 	}
-	if at < 0 && len(e.blocks) < maxBlocks {
-		at = len(e.blocks)
+	if place < 0 && len(e.blocks) < maxBlocks {
+		place = len(e.blocks)
 		e.blocks = append(e.blocks, blockBytes{})
-	} else if at < 0 {
-		at = e.next
+	} else if place < 0 {
+		place = e.next
 		e.next = (e.next + 1) % maxBlocks
 	}
-	e.blocks[at] = blockBytes{b, append([]byte(nil), e.buf[start:]...), before}
+	e.blocks[place] = blockBytes{b, append([]byte(nil), e.buf[from:]...), before}
 }
 
 func (e *Encoder) indexed(f *Field) {

@@ -28,7 +28,7 @@ func TestSkipFieldAnywhere(t *testing.T) {
 				if bad := d.Decode(enteredField("x-before", "1"), &h); bad != nil {
 					t.Fatal(bad)
 				}
-				d.StartLong(&h)
+				d.BeginLong(&h)
 				rest, bad := d.DecodeLong(c.field[:cut])
 				if bad != nil || len(rest) != cut {
 					t.Fatalf("cut at %d: %d bytes are left, %+v", cut, len(rest), bad)

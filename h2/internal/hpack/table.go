@@ -37,8 +37,8 @@ func (t *table) id(i uint64) (id fieldID, ok bool) {
 	return e.id, true
 }
 
-// at returns the field with index i, static ones included.
-func (t *table) at(i uint64) (e entry, ok bool) {
+// lookup returns the field with index i, static ones included.
+func (t *table) lookup(i uint64) (e entry, ok bool) {
 	switch {
 	case i == 0 || i > staticFields+uint64(len(t.entries)):
 		return entry{}, false
@@ -52,7 +52,7 @@ func (t *table) at(i uint64) (e entry, ok bool) {
 // tableState differs when the content of a table does: entries enter at one end and leave at the other.
 type tableState struct {
 	added uint64
-	held  int
+	count int
 }
 
 func (t *table) state() tableState { return tableState{t.added, len(t.entries)} }
@@ -164,7 +164,7 @@ const (
 
 func (d *Decoder) parseIndexed(p []byte) (rest []byte, reason string) {
 	v, n := scanInt(p, 0, 7)
-	e, ok := d.table.at(v)
+	e, ok := d.table.lookup(v)
 	if n < 0 || !ok {
 		return nil, badIndex
 	}
@@ -187,7 +187,7 @@ func (d *Decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string)
 	p = p[n:]
 	var e entry
 	if v > 0 {
-		named, ok := d.table.at(v)
+		named, ok := d.table.lookup(v)
 		if !ok {
 			return nil, badIndex
 		}
