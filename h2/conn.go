@@ -70,7 +70,7 @@ type Conn struct {
 // greet queues what a side sends first. It is sent with the first write.
 func (c *Conn) greet() {
 	if c.side == client {
-		c.outgoing().Write([]byte(Preface))
+		c.send.outgoing().Write([]byte(Preface))
 	}
 	type setting struct {
 		id settingID
@@ -114,7 +114,7 @@ func (c *Conn) begin() {
 	if c.side == client {
 		c.limitUnused()
 	}
-	c.flush(flushPromptly)
+	c.send.flush(flushPromptly)
 	c.mu.Unlock()
 	c.beginKeepalive()
 }

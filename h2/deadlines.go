@@ -286,7 +286,7 @@ func (c *Conn) onKeepalive() {
 	case sendPing:
 		l.asked = now
 		c.putPing(0, alivePing)
-		c.flush(flushPromptly)
+		c.send.flush(flushPromptly)
 	}
 	l.timer.Reset(after)
 }
@@ -295,7 +295,7 @@ func (c *Conn) onKeepalive() {
 // calls OnReset for every stream. c.mu is held.
 func (c *Conn) breakOff(err error) {
 	c.become(peerSilent, err)
-	c.dropQueued()
+	c.send.dropQueued()
 	c.aside(c.nc.Close)
 }
 
@@ -373,5 +373,5 @@ func (c *Conn) onShutdownTimer() {
 	default:
 		s.timer.Reset(rest)
 	}
-	c.flush(flushWithRun)
+	c.send.flush(flushWithRun)
 }

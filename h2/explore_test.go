@@ -325,8 +325,8 @@ func (x *explorer) finish() {
 	}
 	synctest.Wait()
 	x.c.mu.Lock()
-	if !x.c.ready.empty() || x.c.queued() > 0 || x.c.send.state != notWriting || x.c.inUse != 0 {
-		x.t.Errorf("left: %+v, %d bytes, state %d, %d streams", x.c.ready, x.c.queued(), x.c.send.state, x.c.inUse)
+	if !x.c.ready.empty() || x.c.send.queued() > 0 || x.c.send.state != notWriting || x.c.inUse != 0 {
+		x.t.Errorf("left: %+v, %d bytes, state %d, %d streams", x.c.ready, x.c.send.queued(), x.c.send.state, x.c.inUse)
 	}
 	x.c.mu.Unlock()
 	x.c.Close()

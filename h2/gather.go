@@ -1,14 +1,11 @@
 package h2
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 // together says how a caller flushes that may wait for others' frames: with 64 callers gathering takes a tenth of the writes and a third of
-// the time. c.mu is held.
-func (c *Conn) together() flushMode {
-	if c.inUse < gatherFrom {
+// the time. Conn.mu is held.
+func (s *sender) together() flushMode {
+	if s.c.inUse < gatherFrom {
 		return flushInTurn
 	}
 	return flushTogether
@@ -32,14 +29,4 @@ func (y *yields) next(queued int) bool {
 	y.n++
 	y.queued = queued
 	return true
-}
-
-// letWokenRun is called between two frames. When many were read together, it lets the goroutines run that their callbacks have woken:
-// a client's callers send their next requests and a server's handlers their responses, and the other end works on these, while the
-// rest is delivered. docs/design/h2.md has what it is worth. When no further frame has come, Run pauses next, and sends what is queued.
-// The goroutines that a BatchHandler wakes come later.
-func (c *Conn) letWokenRun() {
-	if c.in.frames%yieldAfter == yieldAfter-1 && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
-		runtime.Gosched()
-	}
 }

@@ -33,7 +33,7 @@ func (c *Conn) shutdown(debug string) {
 	}
 	c.putGoAway(maxStreamID, NoError, debug)
 	c.announce()
-	c.flush(flushWithRun)
+	c.send.flush(flushWithRun)
 }
 
 // goAwayLast sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
@@ -75,7 +75,7 @@ func (c *Conn) endDrained() {
 	if c.side == client {
 		c.putGoAway(0, NoError, c.lifetime.debug())
 	}
-	c.flush(flushPromptly)
+	c.send.flush(flushPromptly)
 }
 
 // Abort ends the connection with a GOAWAY of code and debug (at most 1 KiB of it
@@ -104,7 +104,7 @@ func (c *Conn) abort(code Code, debug string, why error) {
 func (c *Conn) goAwayAndEnd(code Code, debug string, why error) (queued bool) {
 	if queued = c.become(aborted, why); queued {
 		c.putGoAway(c.lastID, code, debug)
-		c.flush(flushPromptly)
+		c.send.flush(flushPromptly)
 	}
 	c.limitEnd()
 	return queued

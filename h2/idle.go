@@ -158,7 +158,7 @@ func (c *Conn) onDeadline() error {
 
 // canIdle reports whether nothing is under way. c.mu is held.
 func (c *Conn) canIdle() bool {
-	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.inUse == 0 && c.queued() == 0 && c.send.rests() &&
+	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.inUse == 0 && c.send.queued() == 0 && c.send.rests() &&
 		c.peer.greeted && c.inflow.settled() && len(c.openers) == 0 && len(c.pings.wait) == 0
 }
 
@@ -169,7 +169,7 @@ func (c *Conn) trim() {
 	c.in.until = wake
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
-	c.endWriter()
+	c.send.endWriter()
 	c.send.trim()
 	c.ready = nil
 	c.enc.Trim()

@@ -220,7 +220,7 @@ func TestQueueBounds(t *testing.T) {
 				t.Errorf("%d bytes of short DATA are queued or sent, not %d to %d", n, blockedLimit, most)
 			}
 			conn.mu.Lock()
-			if n, most := conn.queued(), blockedLimit+5<<10; n > most {
+			if n, most := conn.send.queued(), blockedLimit+5<<10; n > most {
 				t.Errorf("%d bytes are queued, more than %d", n, most)
 			}
 			conn.mu.Unlock()

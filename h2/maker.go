@@ -43,7 +43,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.batch, _ = h.(BatchHandler)
 	c.enc.Init()
 	c.peer.init()
-	c.send.init()
+	c.send.init(c)
 	c.inflow.init(c.cfg)
 	c.limiter.init(&c.cfg.Limits)
 	c.greet()

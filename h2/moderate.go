@@ -27,7 +27,7 @@ func (c *Conn) moderate(streams int) {
 	}
 	c.in.r.SetBusyLowWater(moderateBytes)
 	c.mu.Lock()
-	c.flush(flushTogether)
+	c.send.flush(flushTogether)
 	c.mu.Unlock()
 	sleep(readDelay(streams))
 	c.in.paused = time.Now()

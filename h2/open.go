@@ -30,9 +30,9 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	s, err := c.open(ctx, v, o)
 	if err == nil {
 		if ctx == nil {
-			c.flush(flushWithRun)
+			c.send.flush(flushWithRun)
 		} else {
-			c.flush(c.together())
+			c.send.flush(c.send.together())
 		}
 	}
 	idle := err != nil && o.Opened && c.inUse == 0 && c.events != nil
@@ -88,7 +88,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		} else {
 			c.resetByUser(s, Cancel)
 		}
-		c.flush(flushInTurn)
+		c.send.flush(flushInTurn)
 		return nil, err
 	}
 	return s, nil

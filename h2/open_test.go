@@ -115,7 +115,7 @@ func fillQueue(t *testing.T, c *Conn) (send func()) {
 			return false
 		}
 		c.send.state = sending
-		for c.queued() < batchLimit {
+		for c.send.queued() < batchLimit {
 			clear(c.put(frame{typ: 0xfa, length: 1000})) // of a type that the peer ignores
 		}
 		return true
@@ -123,7 +123,7 @@ func fillQueue(t *testing.T, c *Conn) (send func()) {
 	return func() {
 		c.mu.Lock()
 		c.send.state = notWriting
-		c.flush(flushInTurn)
+		c.send.flush(flushInTurn)
 		c.mu.Unlock()
 	}
 }

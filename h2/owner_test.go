@@ -12,7 +12,7 @@ import (
 )
 
 // TestFieldsHaveOwners: the fields of the sender, the scheduler and the lifetime are used in the files of their owners alone,
-// and deadlines.go alone sets deadlines and makes timers; others call methods.
+// and deadlines.go alone sets deadlines and makes timers; others call methods. In the sender's files are its methods, and none of Conn.
 func TestFieldsHaveOwners(t *testing.T) {
 	fields := func(x reflect.Type) (names []string) {
 		for i := range x.NumField() {
@@ -29,6 +29,7 @@ func TestFieldsHaveOwners(t *testing.T) {
 		"inflow":   {append(fields(reflect.TypeFor[inflow]()), fields(reflect.TypeFor[streamInflow]())...), []string{"inflow.go", "recv.go"}},
 		"lifetime": {append(fields(reflect.TypeFor[lifetime]()), fields(reflect.TypeFor[silence]())...), []string{"lifetime.go", "deadlines.go"}},
 	}
+	beside := []string{"yields"}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +42,16 @@ func TestFieldsHaveOwners(t *testing.T) {
 		f, err := parser.ParseFile(set, name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil {
+				continue
+			}
+			star, ok := fn.Recv.List[0].Type.(*ast.StarExpr)
+			if of := owners["send"].files; ok && slices.Contains(of, name) != (star.X.(*ast.Ident).Name == "sender") && !slices.Contains(beside, star.X.(*ast.Ident).Name) {
+				t.Errorf("%v: %s: the methods of the sender, and no others, are in %v", set.Position(fn.Pos()), fn.Name.Name, of)
+			}
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.AND {

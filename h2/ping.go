@@ -45,7 +45,7 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	var data [8]byte
 	binary.BigEndian.PutUint64(data[:], key)
 	c.putPing(0, data)
-	c.flush(flushPromptly)
+	c.send.flush(flushPromptly)
 	c.mu.Unlock()
 	select {
 	case <-back:

@@ -145,7 +145,7 @@ func (s *Stream) SendPriority(p Priority) {
 	payload := c.put(frame{typ: framePriorityUpdate, length: 4 + len(v)})
 	binary.BigEndian.PutUint32(payload, s.id)
 	copy(payload[4:], v)
-	c.flush(flushWithRun)
+	c.send.flush(flushWithRun)
 }
 
 func (c *Conn) setPriority(s *Stream, p Priority) {

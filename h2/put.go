@@ -9,7 +9,7 @@ import (
 // putHeaders queues a header list as HEADERS and, where it is longer than the
 // peer's frames, CONTINUATION. c.mu is held.
 func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
-	c.noteContent()
+	c.send.noteContent()
 	s.batch = c.send.current()
 	p := c.enc.Encode(b, fields)
 	f := frame{typ: frameHeaders, id: s.id}
@@ -76,12 +76,12 @@ const (
 
 // put queues a frame header, in order, and returns the payload to be filled in before c.mu is
 // given up. c.mu is held; f.length is at most wire.MaxPeek - frameHeaderLen.
-func (c *Conn) put(f frame) []byte { return putInto(c.outgoing(), f) }
+func (c *Conn) put(f frame) []byte { return putInto(c.send.outgoing(), f) }
 
 // putOrdered is put for a frame that others need not precede.
 func (c *Conn) putOrdered(f frame, o order) []byte {
 	if o == ahead {
-		return putInto(c.frontBatch(), f)
+		return putInto(c.send.frontBatch(), f)
 	}
 	return c.put(f)
 }

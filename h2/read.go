@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/tarn-go/tarn/h2/internal/hpack"
@@ -216,7 +217,7 @@ func (c *Conn) pause() {
 	c.handling = false
 	more := c.noteHeard()
 	c.setCurrent(nil)
-	c.flush(flushPromptly)
+	c.send.flush(flushPromptly)
 	streams := c.opened
 	c.mu.Unlock()
 	if more {
@@ -273,7 +274,7 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 			return c.fault(EnhanceYourCalm, "too many broken streams")
 		}
 	} else if within = c.limiter.countRefused() && within; !within {
-		if c.queued() >= refuseAbove {
+		if c.send.queued() >= refuseAbove {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "the peer does not read")
 		}
@@ -308,7 +309,7 @@ func (c *Conn) pauseInFrame() {
 	c.mu.Lock()
 	c.handling = false
 	more := c.noteHeard()
-	c.flush(flushPromptly)
+	c.send.flush(flushPromptly)
 	c.mu.Unlock()
 	if more {
 		c.limitChanged()
@@ -329,4 +330,14 @@ func unexpected(err error) error {
 // isEnd reports whether a read failed because the connection has ended in order.
 func isEnd(err error) bool {
 	return err == io.EOF || errors.Is(err, net.ErrClosed)
+}
+
+// letWokenRun is called between two frames. When many were read together, it lets the goroutines run that their callbacks have woken:
+// a client's callers send their next requests and a server's handlers their responses, and the other end works on these, while the
+// rest is delivered. docs/design/h2.md has what it is worth. When no further frame has come, Run pauses next, and sends what is queued.
+// The goroutines that a BatchHandler wakes come later.
+func (c *Conn) letWokenRun() {
+	if c.in.frames%yieldAfter == yieldAfter-1 && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
+		runtime.Gosched()
+	}
 }

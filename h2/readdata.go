@@ -55,7 +55,7 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	if !c.inflow.receive(f.length) {
 		return nil, c.fault(FlowControlError, "DATA beyond the connection's window")
 	}
-	if c.queued() > mostQueued {
+	if c.send.queued() > mostQueued {
 		return nil, c.fault(EnhanceYourCalm, "the peer does not read")
 	}
 	s := c.stream(f.id)

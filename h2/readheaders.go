@@ -298,7 +298,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 	if !c.headersFit(0, c.in.dec.Size()) {
 		return nil, &StreamError{Code: RefusedStream, Fault: Local, Reason: "too much memory in header lists"}
 	}
-	if c.queued() >= refuseAbove {
+	if c.send.queued() >= refuseAbove {
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "the peer does not read"}
 	}
 	c.limiter.noteUseful()

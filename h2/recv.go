@@ -32,7 +32,7 @@ func (s *Stream) account(taken, reopened int) {
 	// Without a frame to write itself it leaves other streams' frames to the callers that queued them, which
 	// may have more for the same write.
 	if c.openWindows(s) {
-		c.flush(flushWithRun)
+		c.send.flush(flushWithRun)
 	}
 	c.mu.Unlock()
 }

@@ -50,13 +50,13 @@ func (c *Conn) fill(room int) (asks request) {
 			continue
 		}
 		left := w.out.dataLen()
-		if w.out.Source != nil && c.queued() < minFill { // what a Source supplies leaves in one piece
+		if w.out.Source != nil && c.send.queued() < minFill { // what a Source supplies leaves in one piece
 			room = max(room, left)
 		}
 		n := int(min(int64(left), s.out, c.peer.conn, int64(room), int64(most)))
 		if left == 0 {
 			n = int(min(int64(min(supplySize, most)), w.out.SourceLen, s.out, c.peer.conn))
-			if n > room && c.queued() >= minFill {
+			if n > room && c.send.queued() >= minFill {
 				break
 			}
 			return request{w, n, room}
@@ -101,7 +101,7 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 	w := s.wait
 	w.active, w.taken, w.out = true, true, *o
 	c.list(w)
-	c.flush(flushInTurn)
+	c.send.flush(flushInTurn)
 	c.mu.Unlock()
 	// A context may have a lock of its own, which its owner holds while it calls this connection: it is
 	// asked without c.mu.

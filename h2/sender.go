@@ -2,7 +2,6 @@ package h2
 
 import (
 	"math"
-	"net"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -20,6 +19,7 @@ import (
 // It is guarded by Conn.mu, except that w and the batch under way belong to the
 // goroutine that writes.
 type sender struct {
+	c      *Conn
 	w      *wire.Writer // nil, like the batches, until needed and while the connection is idle
 	out    *wire.Batch  // gathers what is to be sent
 	spare  *wire.Batch  // the other batch: empty, or nil while it is under way
@@ -57,7 +57,8 @@ const (
 	writings
 )
 
-func (s *sender) init() {
+func (s *sender) init(c *Conn) {
+	s.c = c
 	s.fillTo, s.blocked, s.number = batchLimit, blockedLimit, 1
 }
 
@@ -147,63 +148,61 @@ var flushes = [flushModes][writings]bool{
 	flushPromptly: {notWriting: true, gathering: true},
 }
 
-// flush sends what the connection takes without waiting, and starts the writer goroutine for the rest. c.mu is held, and given up while
+// flush sends what the connection takes without waiting, and starts the writer goroutine for the rest. Conn.mu is held, and given up while
 // other callers queue frames (flushTogether), a Source is asked and during system calls: what is queued, the streams' windows and states, and
 // whether the connection has failed may have changed when flush returns. It keeps none of them: takeBatch reads them each time.
-func (c *Conn) flush(m flushMode) {
-	s := &c.send
-	if !flushes[m][s.state] || m == flushWithRun && c.handling {
+func (s *sender) flush(m flushMode) {
+	if !flushes[m][s.state] || m == flushWithRun && s.c.handling {
 		return
 	}
 	if m == flushTogether && (s.w == nil || s.w.CanTry()) { // elsewhere the writer goroutine gathers
 		s.state = gathering
-		for y := (yields{}); y.next(c.queued()); {
-			c.mu.Unlock()
+		for y := (yields{}); y.next(s.queued()); {
+			s.c.mu.Unlock()
 			runtime.Gosched()
-			c.mu.Lock()
+			s.c.mu.Lock()
 		}
 		if s.state == sending {
 			return // since a flushPromptly
 		}
 		s.state = notWriting
 	}
-	if !c.beginSending() {
+	if !s.beginSending() {
 		return
 	}
 	for batches, bytes := 0, 0; callerSends(batches, bytes); batches++ {
-		b := c.nextBatch()
+		b := s.nextBatch()
 		if b == nil {
-			c.stopWriting()
+			s.stopWriting()
 			return
 		}
 		bytes += b.Len()
-		c.mu.Unlock()
+		s.c.mu.Unlock()
 		outcome, err := s.w.TrySend(b)
-		c.mu.Lock()
+		s.c.mu.Lock()
 		if outcome == wire.Unsent {
 			s.begin = b
 			break
 		}
-		c.batchDone(b, err)
+		s.batchDone(b, err)
 	}
-	c.startWriter()
+	s.startWriter()
 }
 
 // beginSending makes the caller the one who sends, and reports whether it may try. Otherwise there is nothing to send, or
-// the writer goroutine sends it. c.mu is held.
-func (c *Conn) beginSending() bool {
-	s := &c.send
-	if c.lifetime.reached(shut) {
-		c.dropQueued()
+// the writer goroutine sends it. Conn.mu is held.
+func (s *sender) beginSending() bool {
+	if s.c.lifetime.reached(shut) {
+		s.dropQueued()
 	}
-	if !c.pending() {
-		c.closeWriting()
+	if !s.pending() {
+		s.c.closeWriting()
 		return false
 	}
 	s.state = sending
-	c.outgoing() // with DATA alone there may be no writer yet
+	s.outgoing() // with DATA alone there may be no writer yet
 	if !s.w.CanTry() {
-		c.startWriter()
+		s.startWriter()
 		return false
 	}
 	return true
@@ -215,9 +214,8 @@ func callerSends(batches, bytes int) bool {
 	return batches < callerBatches || batches < shortBatches && bytes < batchLimit
 }
 
-// startWriter has a writer goroutine send what waits. c.mu is held.
-func (c *Conn) startWriter() {
-	s := &c.send
+// startWriter has a writer goroutine send what waits. Conn.mu is held.
+func (s *sender) startWriter() {
 	s.admit(int(s.blocked))
 	if s.parked {
 		s.parked = false
@@ -228,66 +226,64 @@ func (c *Conn) startWriter() {
 }
 
 // writer is the writer goroutine: it sends what waits, and what is put ahead meanwhile, waiting as long as it takes. It
-// holds c.mu between the system calls.
-func (c *Conn) writer() {
-	s := &c.send
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// holds Conn.mu between the system calls.
+func (s *sender) writer() {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
 	for w := s.w; ; {
 		b := s.begin
 		s.begin = nil
-		if b == nil && c.together() == flushTogether {
-			for y := (yields{}); y.next(c.queued()); {
-				c.mu.Unlock()
+		if b == nil && s.together() == flushTogether {
+			for y := (yields{}); y.next(s.queued()); {
+				s.c.mu.Unlock()
 				runtime.Gosched()
-				c.mu.Lock()
+				s.c.mu.Lock()
 			}
 		}
 		if b == nil {
-			b = c.nextBatch()
+			b = s.nextBatch()
 		}
 		for n, took := 0, time.Duration(0); b != nil; {
 			s.putFront(b)
 			length := b.Len()
-			c.mu.Unlock()
+			s.c.mu.Unlock()
 			begun := time.Now()
 			outcome, err := w.SendUntil(b, &s.urgent)
 			took += time.Since(begun)
-			c.mu.Lock()
+			s.c.mu.Lock()
 			n += length - b.Len()
 			if outcome == wire.Unsent {
-				c.partSent()
+				s.partSent()
 				continue
 			}
-			c.pace(n, took)
-			c.batchDone(b, err)
-			b, n, took = c.nextBatch(), 0, 0
+			s.pace(n, took)
+			s.batchDone(b, err)
+			b, n, took = s.nextBatch(), 0, 0
 		}
-		c.stopWriting()
-		wake := c.park()
+		s.stopWriting()
+		wake := s.park()
 		if wake == nil {
 			return
 		}
-		c.mu.Unlock()
+		s.c.mu.Unlock()
 		more := <-wake
-		c.mu.Lock()
+		s.c.mu.Lock()
 		if !more {
 			return
 		}
 	}
 }
 
-// pace adapts what may wait here, and in the system, to the time that the writer goroutine took to send n bytes. c.mu is held.
-func (c *Conn) pace(n int, took time.Duration) {
-	s := &c.send
+// pace adapts what may wait here, and in the system, to the time that the writer goroutine took to send n bytes. Conn.mu is held.
+func (s *sender) pace(n int, took time.Duration) {
 	blocked, unsent := pacing(s.blocked, s.unsent, n, took)
 	s.blocked = blocked
 	s.slow = s.slow || took >= slowBatch
-	if unsent != unlimited || !s.slow && s.sent >= fastAfter && c.inflow.near() {
-		c.limitUnsent(unsent)
+	if unsent != unlimited || !s.slow && s.sent >= fastAfter && s.c.inflow.near() {
+		s.limitUnsent(unsent)
 	}
-	if unsent == unlimited && !s.slow && s.sent >= fastAfter && !c.inflow.near() {
-		c.measureAgain()
+	if unsent == unlimited && !s.slow && s.sent >= fastAfter && !s.c.inflow.near() {
+		s.c.measureAgain()
 	}
 	s.admit(int(blocked))
 }
@@ -313,31 +309,29 @@ func pacing(blocked, unsent int32, n int, took time.Duration) (newBlocked, newUn
 	return blocked, unsent
 }
 
-// limitUnsent has the system hold at most n bytes that it has not sent. c.mu is held.
-func (c *Conn) limitUnsent(n int32) {
-	if c.send.unsent != n {
-		c.send.unsent = n
-		wire.LimitUnsent(c.nc, int(n))
+// limitUnsent has the system hold at most n bytes that it has not sent. Conn.mu is held.
+func (s *sender) limitUnsent(n int32) {
+	if s.unsent != n {
+		s.unsent = n
+		wire.LimitUnsent(s.c.nc, int(n))
 	}
 }
 
 // countSent has the system hold little unsent once the connection has sent as much as that: until a batch has been sent quickly, the peer may
-// be slow. Connections that send less make no system call for it. c.mu is held.
-func (c *Conn) countSent(n int) {
-	s := &c.send
+// be slow. Connections that send less make no system call for it. Conn.mu is held.
+func (s *sender) countSent(n int) {
 	if s.sent >= fastAfter {
 		return
 	}
 	if s.sent += uint32(n); s.sent >= unsentLimit && s.unsent == 0 {
-		c.limitUnsent(unsentLimit)
+		s.limitUnsent(unsentLimit)
 	}
 }
 
 // park returns what the writer goroutine, which has nothing to send, waits for: true, and it goes on, or false; nil: it ends at once. It waits on
-// connections on which nothing can be tried, until they are idle: a new writer goroutine would have to grow its stack for each batch. c.mu is held.
-func (c *Conn) park() <-chan bool {
-	s := &c.send
-	if c.lifetime.reached(closing) || s.w.CanTry() {
+// connections on which nothing can be tried, until they are idle: a new writer goroutine would have to grow its stack for each batch. Conn.mu is held.
+func (s *sender) park() <-chan bool {
+	if s.c.lifetime.reached(closing) || s.w.CanTry() {
 		return nil
 	}
 	if s.wake == nil {
@@ -347,9 +341,8 @@ func (c *Conn) park() <-chan bool {
 	return s.wake
 }
 
-// endWriter ends the writer goroutine if it waits. c.mu is held.
-func (c *Conn) endWriter() {
-	s := &c.send
+// endWriter ends the writer goroutine if it waits. Conn.mu is held.
+func (s *sender) endWriter() {
 	if s.parked {
 		s.parked = false
 		s.wake <- false
@@ -357,39 +350,38 @@ func (c *Conn) endWriter() {
 	s.wake = nil
 }
 
-// pending reports whether there is anything to send. c.mu is held.
-func (c *Conn) pending() bool {
-	return c.queued() > 0 || !c.ready.empty() && c.peer.conn > 0 && !c.lifetime.reached(closing)
+// pending reports whether there is anything to send. Conn.mu is held.
+func (s *sender) pending() bool {
+	return s.queued() > 0 || !s.c.ready.empty() && s.c.peer.conn > 0 && !s.c.lifetime.reached(closing)
 }
 
-// nextBatch takes what is to be sent next; nil: nothing. c.mu is held, and given up while a Source is asked: it is begun again then, except
+// nextBatch takes what is to be sent next; nil: nothing. Conn.mu is held, and given up while a Source is asked: it is begun again then, except
 // for the room that many short Sources share.
-func (c *Conn) nextBatch() *wire.Batch {
-	for room := max(c.send.room(), minFill); ; {
-		b, asks := c.takeBatch(room)
+func (s *sender) nextBatch() *wire.Batch {
+	for room := max(s.room(), minFill); ; {
+		b, asks := s.takeBatch(room)
 		if asks.w == nil {
 			return b
 		}
 		asks.begin()
-		c.mu.Unlock()
+		s.c.mu.Unlock()
 		data, err := asks.ask()
-		c.mu.Lock()
-		c.supplied(asks, data, err)
+		s.c.mu.Lock()
+		s.c.supplied(asks, data, err)
 		room = asks.room
 	}
 }
 
-// takeBatch is nextBatch as far as no Source must be asked before. room is how much DATA of streams that wait is queued at most. c.mu is held.
-func (c *Conn) takeBatch(room int) (*wire.Batch, request) {
-	s := &c.send
-	if c.lifetime.reached(shut) {
-		c.dropQueued()
+// takeBatch is nextBatch as far as no Source must be asked before. room is how much DATA of streams that wait is queued at most. Conn.mu is held.
+func (s *sender) takeBatch(room int) (*wire.Batch, request) {
+	if s.c.lifetime.reached(shut) {
+		s.dropQueued()
 		return nil, request{}
 	}
-	if asks := c.fill(room); asks.w != nil {
+	if asks := s.c.fill(room); asks.w != nil {
 		return nil, asks
 	}
-	if c.queued() == 0 {
+	if s.queued() == 0 {
 		return nil, request{}
 	}
 	b := s.out
@@ -397,51 +389,50 @@ func (c *Conn) takeBatch(room int) (*wire.Batch, request) {
 	s.out, s.spare = s.spare, nil
 	s.number++
 	s.carries, s.content = s.content, false
-	c.countSent(b.Len())
-	c.limiter.replies = 0
-	c.wakeOpeners() // there is room again
+	s.countSent(b.Len())
+	s.c.limiter.replies = 0
+	s.c.wakeOpeners() // there is room again
 	return b, request{}
 }
 
 // partSent notes that the peer gets HEADERS or DATA, if what has just been sent has any. gRPC's clients send a PING with the DATA that
-// comes, one at a time, and the acknowledgement leaves between the frames of a batch, so there may be several to one Write. c.mu is held.
-func (c *Conn) partSent() {
-	if c.send.carries {
-		c.limiter.noteSent()
+// comes, one at a time, and the acknowledgement leaves between the frames of a batch, so there may be several to one Write. Conn.mu is held.
+func (s *sender) partSent() {
+	if s.carries {
+		s.c.limiter.noteSent()
 	}
 }
 
-// noteContent notes that HEADERS or DATA are queued. c.mu is held.
-func (c *Conn) noteContent() {
-	c.send.content = true
-	c.limiter.noteSent()
+// noteContent notes that HEADERS or DATA are queued. Conn.mu is held.
+func (s *sender) noteContent() {
+	s.content = true
+	s.c.limiter.noteSent()
 }
 
-// batchDone takes a batch back after sending. c.mu is held.
-func (c *Conn) batchDone(b *wire.Batch, err error) {
-	c.send.spare = b
-	c.send.batches++
-	c.partSent()
+// batchDone takes a batch back after sending. Conn.mu is held.
+func (s *sender) batchDone(b *wire.Batch, err error) {
+	s.spare = b
+	s.batches++
+	s.partSent()
 	if err != nil {
-		c.writeFailed(err)
+		s.writeFailed(err)
 	}
 }
 
 // writeFailed ends the connection because nothing can be sent any more. Run reads on
 // for a bounded time: the peer may have said why, and what it has sent before still
-// counts. c.mu is held.
-func (c *Conn) writeFailed(err error) {
-	c.send.failed = true
-	c.become(writeFailed, err)
-	c.dropQueued()
-	if !c.lifetime.isLimited() {
-		c.aside(c.nc.Close)
+// counts. Conn.mu is held.
+func (s *sender) writeFailed(err error) {
+	s.failed = true
+	s.c.become(writeFailed, err)
+	s.dropQueued()
+	if !s.c.lifetime.isLimited() {
+		s.c.aside(s.c.nc.Close)
 	}
 }
 
-// stopWriting is called when nothing is left to send. c.mu is held.
-func (c *Conn) stopWriting() {
-	s := &c.send
+// stopWriting is called when nothing is left to send. Conn.mu is held.
+func (s *sender) stopWriting() {
 	s.state = notWriting
 	if s.w.CanTry() {
 		s.admit(batchLimit)
@@ -450,52 +441,7 @@ func (c *Conn) stopWriting() {
 		close(s.stopped)
 		s.stopped = nil
 	}
-	c.closeWriting()
-}
-
-// writeCloser is a connection whose writing half can be closed.
-type writeCloser interface{ CloseWrite() error }
-
-// closeWriting closes the writing half of a connection that is closing, now that
-// everything is sent. c.mu is held.
-func (c *Conn) closeWriting() {
-	if !c.become(allSent, nil) {
-		return
-	}
-	h, canShut := c.nc.(writeCloser)
-	switch {
-	case canShut:
-		// Not Close: the peer's last frames would reset what it has yet to read.
-		c.aside(func() error { return closeWrite(c.nc, h) })
-	case c.side == server && !c.lifetime.aborting() && c.lifetime.isLimited():
-		// For the same reason: a client that has read the GOAWAY closes the connection, or the deadline ends it.
-	default:
-		c.aside(c.nc.Close)
-	}
-}
-
-// closeWrite closes the writing half of nc, and then that of the connection below it: close_notify alone does not make
-// every peer close (Netty's SslHandler waits for FIN).
-func closeWrite(nc net.Conn, h writeCloser) error {
-	err := h.CloseWrite()
-	if upper, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		if below, ok := upper.NetConn().(writeCloser); ok {
-			below.CloseWrite()
-		}
-	}
-	return err
-}
-
-// awaitSent waits until the GOAWAY of a connection that is aborted is sent, at most
-// abortTimeout. Without it discardInput could reach its bound, and the connection be
-// closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
-func (c *Conn) awaitSent() {
-	c.mu.Lock()
-	stopped, aborting := c.send.whenStopped(), c.lifetime.aborting()
-	c.mu.Unlock()
-	if stopped != nil && aborting {
-		endsWithin(stopped)
-	}
+	s.c.closeWriting()
 }
 
 // whenStopped returns what is closed when the goroutine that sends stops; nil: none sends. Conn.mu is held.
@@ -509,34 +455,20 @@ func (s *sender) whenStopped() <-chan struct{} {
 	return s.stopped
 }
 
-// aside calls what ends a connection. A plain socket does so at once; others (TLS
-// sends an alert) may wait for the peer, which must not happen under c.mu. c.mu is held.
-func (c *Conn) aside(end func() error) {
-	c.stopPolling()
-	switch c.nc.(type) {
-	case *net.TCPConn, *net.UnixConn:
-		end()
-	default:
-		go end()
-	}
-}
-
-// outgoing returns the batch that gathers what is to be sent. c.mu is held.
-func (c *Conn) outgoing() *wire.Batch {
-	s := &c.send
+// outgoing returns the batch that gathers what is to be sent. Conn.mu is held.
+func (s *sender) outgoing() *wire.Batch {
 	if s.out == nil {
-		s.w = wire.NewWriter(c.nc, c.cfg.Pool)
+		s.w = wire.NewWriter(s.c.nc, s.c.cfg.Pool)
 		s.out, s.spare = s.w.NewBatch(), s.w.NewBatch()
-		s.run = c.writer
+		s.run = s.writer
 	}
 	return s.out
 }
 
-// frontBatch returns the batch for frames that need not follow what is queued. c.mu is held.
-func (c *Conn) frontBatch() *wire.Batch {
-	s := &c.send
+// frontBatch returns the batch for frames that need not follow what is queued. Conn.mu is held.
+func (s *sender) frontBatch() *wire.Batch {
 	if s.queues() {
-		return c.outgoing()
+		return s.outgoing()
 	}
 	if s.front == nil {
 		s.front = s.w.NewBatch()
@@ -546,9 +478,9 @@ func (c *Conn) frontBatch() *wire.Batch {
 }
 
 // queued returns how many bytes wait to be sent, apart from the streams' DATA that
-// waits. c.mu is held.
-func (c *Conn) queued() int {
-	s, n := &c.send, 0
+// waits. Conn.mu is held.
+func (s *sender) queued() int {
+	n := 0
 	if s.out != nil {
 		n = s.out.Len()
 	}
@@ -558,9 +490,8 @@ func (c *Conn) queued() int {
 	return n
 }
 
-// dropQueued drops them. c.mu is held.
-func (c *Conn) dropQueued() {
-	s := &c.send
+// dropQueued drops them. Conn.mu is held.
+func (s *sender) dropQueued() {
 	if s.out != nil {
 		s.out.Clear()
 	}

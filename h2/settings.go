@@ -65,7 +65,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 			return false, c.countUseless()
 		}
 		if !known && !c.inflow.near() { // a near peer empties the socket soon, and each write costs it time
-			c.limitUnsent(unsentLimit)
+			c.send.limitUnsent(unsentLimit)
 		}
 		return false, nil
 	}

@@ -75,7 +75,7 @@ func (h Handle) Reset(code Code) {
 	defer c.mu.Unlock()
 	if h.s.gen == h.gen && !h.s.is(released) {
 		c.resetByUser(h.s, code)
-		c.flush(flushWithRun)
+		c.send.flush(flushWithRun)
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Stream) Reset(code Code) {
 	c := s.c
 	c.mu.Lock()
 	c.resetByUser(s, code)
-	c.flush(flushWithRun)
+	c.send.flush(flushWithRun)
 	c.mu.Unlock()
 }
 
@@ -103,10 +103,10 @@ func (s *Stream) Release() {
 		c.mu.Unlock()
 		panic(releasedTwice)
 	}
-	before := c.queued()
+	before := c.send.queued()
 	idle := c.release(s)
-	if c.queued() != before { // what WriteLater has queued is left to Flush
-		c.flush(flushWithRun)
+	if c.send.queued() != before { // what WriteLater has queued is left to Flush
+		c.send.flush(flushWithRun)
 	}
 	c.mu.Unlock()
 	if idle {

@@ -135,7 +135,7 @@ func TestWriteLater(t *testing.T) {
 	queued := func() int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.queued()
+		return c.send.queued()
 	}
 	for i, s := range streams {
 		if err := s.WriteLater(nil, &Out{Data: c.cfg.Pool.Get(100)}); err != nil { //lint:ignore SA1012 nil means: as long as it takes

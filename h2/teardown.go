@@ -47,8 +47,8 @@ func (c *Conn) teardown(err error) error {
 	for _, s := range c.streams {
 		orphans = append(orphans, s)
 	}
-	c.dropQueued()
-	c.endWriter()
+	c.send.dropQueued()
+	c.send.endWriter()
 	c.endPings()
 	c.stopTimers()
 	c.mu.Unlock()
@@ -138,5 +138,62 @@ func (c *Conn) discardInput() {
 		b := c.in.r.NextBuffered(left)
 		left -= b.Len()
 		b.Free()
+	}
+}
+
+// writeCloser is a connection whose writing half can be closed.
+type writeCloser interface{ CloseWrite() error }
+
+// closeWriting closes the writing half of a connection that is closing, now that
+// everything is sent. c.mu is held.
+func (c *Conn) closeWriting() {
+	if !c.become(allSent, nil) {
+		return
+	}
+	h, canShut := c.nc.(writeCloser)
+	switch {
+	case canShut:
+		// Not Close: the peer's last frames would reset what it has yet to read.
+		c.aside(func() error { return closeWrite(c.nc, h) })
+	case c.side == server && !c.lifetime.aborting() && c.lifetime.isLimited():
+		// For the same reason: a client that has read the GOAWAY closes the connection, or the deadline ends it.
+	default:
+		c.aside(c.nc.Close)
+	}
+}
+
+// closeWrite closes the writing half of nc, and then that of the connection below it: close_notify alone does not make
+// every peer close (Netty's SslHandler waits for FIN).
+func closeWrite(nc net.Conn, h writeCloser) error {
+	err := h.CloseWrite()
+	if upper, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		if below, ok := upper.NetConn().(writeCloser); ok {
+			below.CloseWrite()
+		}
+	}
+	return err
+}
+
+// awaitSent waits until the GOAWAY of a connection that is aborted is sent, at most
+// abortTimeout. Without it discardInput could reach its bound, and the connection be
+// closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
+func (c *Conn) awaitSent() {
+	c.mu.Lock()
+	stopped, aborting := c.send.whenStopped(), c.lifetime.aborting()
+	c.mu.Unlock()
+	if stopped != nil && aborting {
+		endsWithin(stopped)
+	}
+}
+
+// aside calls what ends a connection. A plain socket does so at once; others (TLS
+// sends an alert) may wait for the peer, which must not happen under c.mu. c.mu is held.
+func (c *Conn) aside(end func() error) {
+	c.stopPolling()
+	switch c.nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		end()
+	default:
+		go end()
 	}
 }

@@ -80,11 +80,11 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	err := c.write(ctx, s, o)
 	idle, twice := false, false
 	if err == nil {
-		m := c.together()
+		m := c.send.together()
 		if twice = o.Release && s.releasedSince(gen); o.Release && !twice {
 			idle = c.release(s)
 		}
-		c.flush(m)
+		c.send.flush(m)
 	}
 	c.mu.Unlock()
 	if twice {
@@ -114,8 +114,8 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 			idle = c.release(s)
 		}
 	}
-	if err == nil && c.queued() >= batchLimit {
-		c.flush(flushWithRun)
+	if err == nil && c.send.queued() >= batchLimit {
+		c.send.flush(flushWithRun)
 	}
 	c.mu.Unlock()
 	if twice {
@@ -133,7 +133,7 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 // Flush sends what WriteLater has queued. It does not wait for the network.
 func (c *Conn) Flush() {
 	c.mu.Lock()
-	c.flush(flushWithRun)
+	c.send.flush(flushWithRun)
 	c.mu.Unlock()
 }
 
@@ -146,7 +146,7 @@ func (s *Stream) Post(o *Out) error {
 	defer c.mu.Unlock()
 	err := s.sendable()
 	o.freeEmpty()
-	if left := o.dataLen(); err == nil && left > 0 && (int64(left) > min(s.out, c.peer.conn) || c.queued() >= refuseAbove) {
+	if left := o.dataLen(); err == nil && left > 0 && (int64(left) > min(s.out, c.peer.conn) || c.send.queued() >= refuseAbove) {
 		err = ErrWouldBlock
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Stream) Post(o *Out) error {
 		return err
 	}
 	c.putOut(s, o)
-	c.flush(flushWithRun)
+	c.send.flush(flushWithRun)
 	return nil
 }
 
@@ -237,9 +237,9 @@ func (c *Conn) putTail(s *Stream, o *Out) {
 func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
 	c.peer.conn -= int64(n)
-	c.noteContent()
+	c.send.noteContent()
 	s.batch = c.send.current()
-	b := c.outgoing()
+	b := c.send.outgoing()
 	for {
 		m := min(n, c.peer.maxFrame)
 		n -= m
