@@ -257,3 +257,15 @@ func (c Config) normal() (Config, error) {
 	}
 	return c, nil
 }
+
+// LongHeaders says what a server does with a request whose header list exceeds
+// Config.MaxHeaderList.
+type LongHeaders uint8
+
+const (
+	// ResetLong resets the stream with ENHANCE_YOUR_CALM. The handler is not called.
+	ResetLong LongHeaders = iota
+	// DeliverLong delivers the pseudo-fields that fit, with Header.Truncated set, so that
+	// the handler can answer 431.
+	DeliverLong
+)

@@ -190,3 +190,7 @@ func (c *Conn) CanOpen() bool {
 	defer c.mu.Unlock()
 	return c.side == client && c.openable() == nil && c.opened+len(c.openers) < c.peer.maxStreams && c.pings.doubtful < mostDoubtful
 }
+
+// PrefaceRead is called on a server's connection, before Run or Start, when the caller
+// has read the client's preface from the net.Conn.
+func (c *Conn) PrefaceRead() { c.prefaceRead = true }

@@ -117,57 +117,6 @@ func (s *Stream) wasteful() bool {
 	return s.deadline == 0 || now()+instant(deadlineSlack) < s.deadline
 }
 
-// onPing takes a PING (RFC 9113 section 6.7).
-func (c *Conn) onPing(f frame) error {
-	data, err := c.fixed(f, 8, "PING of another length than 8")
-	if err != nil {
-		return err
-	}
-	if f.id != 0 {
-		return c.fault(ProtocolError, "PING on a stream")
-	}
-	c.lock()
-	defer c.mu.Unlock()
-	if f.has(flagAck) {
-		if c.onPong(data) {
-			return nil
-		}
-		return c.countUseless()
-	}
-	if !c.limiter.countReply() || !c.limiter.countUseless() {
-		return c.fault(EnhanceYourCalm, "too many PINGs")
-	}
-	c.putPing(flagAck, data)
-	if c.side == server && !c.limiter.countPing(now(), c.inUse, c.cfg.Policy) {
-		return c.fault(EnhanceYourCalm, "too_many_pings")
-	}
-	return nil
-}
-
-// onPriority checks a PRIORITY and ignores it (RFC 9113 section 5.3.2).
-func (c *Conn) onPriority(f frame) error {
-	if f.id == 0 {
-		return c.fault(ProtocolError, "PRIORITY on stream 0")
-	}
-	if f.length != 5 {
-		if err := c.discard(f.length); err != nil {
-			return err
-		}
-		return &StreamError{Code: FrameSizeError, Fault: Peer, Reason: "PRIORITY of another length than 5"}
-	}
-	p, err := c.fixed(f, 5, "")
-	if err != nil {
-		return err
-	}
-	dep := binary.BigEndian.Uint32(p[:]) & (1<<31 - 1)
-	if dep == f.id {
-		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "a stream that depends on itself"}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.countUseless()
-}
-
 // countUseless counts a frame that carries nothing. c.mu is held: what this side sends, from
 // any goroutine, clears the count.
 func (c *Conn) countUseless() error {

@@ -64,3 +64,36 @@ type ConnHandler interface {
 	// others it may be called on any goroutine, and must be quick.
 	OnIdle(c *Conn)
 }
+
+// InformationalHandler is a client's Handler that receives informational responses
+// (1xx, RFC 9113 section 8.1). Without it they are skipped, and those of a stream that
+// together are longer than MaxHeaderList end it with PROTOCOL_ERROR.
+type InformationalHandler interface {
+	// OnInformational delivers one informational response. It is called like
+	// OnHeaders, any number of times before it. A 101 never arrives: HTTP/2 has none
+	// (RFC 9113 section 8.6), so it ends the stream with PROTOCOL_ERROR.
+	OnInformational(s *Stream, h *Header)
+}
+
+// LimitHandler is a client's Handler that is informed how many streams it may open.
+type LimitHandler interface {
+	// OnStreamLimit is called when [Conn.StreamLimit] has changed because of the peer's
+	// SETTINGS, or has grown because something has come (Config.ProbeResets). It is called
+	// like the methods of Handler.
+	OnStreamLimit(c *Conn)
+}
+
+// FaultHandler is a Handler that counts the stream errors that peers cause.
+type FaultHandler interface {
+	// OnStreamFault is called when a stream is reset because of what the peer did on it (Fault
+	// Peer): before OnReset, and also for requests that OnHeaders was not called for. It is
+	// called like the methods of Handler.
+	OnStreamFault(err *StreamError)
+}
+
+// BatchHandler is a Handler that wakes other goroutines no more often than needed.
+type BatchHandler interface {
+	// OnBatchEnd is called when everything that has arrived has been delivered, before
+	// the connection waits for more or ends. It is called like the methods of Handler.
+	OnBatchEnd()
+}

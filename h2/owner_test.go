@@ -26,7 +26,7 @@ func TestFieldsHaveOwners(t *testing.T) {
 	}{
 		"send":     {fields(reflect.TypeFor[sender]()), []string{"sender.go", "gather.go"}},
 		"ready":    {fields(reflect.TypeFor[scheduler]()), []string{"scheduler.go"}},
-		"inflow":   {append(fields(reflect.TypeFor[inflow]()), fields(reflect.TypeFor[streamInflow]())...), []string{"inflow.go", "recv.go"}},
+		"inflow":   {append(fields(reflect.TypeFor[inflow]()), fields(reflect.TypeFor[streamInflow]())...), []string{"inflow.go", "windows.go"}},
 		"lifetime": {append(fields(reflect.TypeFor[lifetime]()), fields(reflect.TypeFor[silence]())...), []string{"lifetime.go", "deadlines.go"}},
 	}
 	beside := []string{"yields"}

@@ -120,3 +120,30 @@ func (c *Conn) endPings() {
 		close(back)
 	}
 }
+
+// onPing takes a PING (RFC 9113 section 6.7).
+func (c *Conn) onPing(f frame) error {
+	data, err := c.fixed(f, 8, "PING of another length than 8")
+	if err != nil {
+		return err
+	}
+	if f.id != 0 {
+		return c.fault(ProtocolError, "PING on a stream")
+	}
+	c.lock()
+	defer c.mu.Unlock()
+	if f.has(flagAck) {
+		if c.onPong(data) {
+			return nil
+		}
+		return c.countUseless()
+	}
+	if !c.limiter.countReply() || !c.limiter.countUseless() {
+		return c.fault(EnhanceYourCalm, "too many PINGs")
+	}
+	c.putPing(flagAck, data)
+	if c.side == server && !c.limiter.countPing(now(), c.inUse, c.cfg.Policy) {
+		return c.fault(EnhanceYourCalm, "too_many_pings")
+	}
+	return nil
+}

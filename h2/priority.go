@@ -226,3 +226,27 @@ func (c *Conn) takeEarlyPriority(id uint32) (p Priority, sent bool) {
 	}
 	return p, sent
 }
+
+// onPriority checks a PRIORITY and ignores it (RFC 9113 section 5.3.2).
+func (c *Conn) onPriority(f frame) error {
+	if f.id == 0 {
+		return c.fault(ProtocolError, "PRIORITY on stream 0")
+	}
+	if f.length != 5 {
+		if err := c.discard(f.length); err != nil {
+			return err
+		}
+		return &StreamError{Code: FrameSizeError, Fault: Peer, Reason: "PRIORITY of another length than 5"}
+	}
+	p, err := c.fixed(f, 5, "")
+	if err != nil {
+		return err
+	}
+	dep := binary.BigEndian.Uint32(p[:]) & (1<<31 - 1)
+	if dep == f.id {
+		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "a stream that depends on itself"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.countUseless()
+}

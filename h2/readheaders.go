@@ -398,3 +398,22 @@ func (c *Conn) countHeaders(s *Stream, n int) {
 func (c *Conn) peerEnded(s *Stream) {
 	c.advance(s, recvEnd, nil)
 }
+
+// badConnect says what is wrong with the pseudo-fields of a request as far as
+// CONNECT is concerned (RFC 9113 section 8.5, RFC 8441 section 4); nothing: "".
+func badConnect(h *Header, extended Permission) string {
+	switch {
+	case h.Protocol != "" && (extended == Deny || h.Method != "CONNECT"):
+		return ":protocol that is not permitted"
+	case h.Method == "CONNECT" && h.Protocol == "" && (h.Path != "" || h.Scheme != "" || h.Authority == ""):
+		return "CONNECT with :scheme or :path, or without :authority"
+	case (h.Method != "CONNECT" || h.Protocol != "") && (h.Path == "" || h.Scheme == ""):
+		return "a request without its pseudo-fields"
+	}
+	return ""
+}
+
+// IgnoreLength ends the check of the DATA received on s against content-length. It
+// is for the answer to a HEAD request, whose content-length describes content that
+// is not sent. It must be called within the first OnHeaders for s.
+func (s *Stream) IgnoreLength() { s.length = -1 }

@@ -11,7 +11,7 @@ import (
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
 // them (put.go). DATA that must wait, for a window or because the batch is full,
-// stays with its stream (schedule.go). flush makes both be sent: by its caller as far as
+// stays with its stream (waiting.go). flush makes both be sent: by its caller as far as
 // the socket takes it without waiting, otherwise by a writer goroutine, which
 // exists only while bytes wait. So no caller ever waits for the network; a Write
 // whose DATA is not in a batch yet waits for that, on its context as well.

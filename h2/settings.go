@@ -177,3 +177,15 @@ func (c *Conn) setting(id settingID, v uint32) error {
 	}
 	return nil
 }
+
+// PeerExtendedConnect reports whether the peer's SETTINGS permit extended CONNECT
+// (RFC 8441 section 3). Before the first SETTINGS it is false.
+func (c *Conn) PeerExtendedConnect() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peer.extendedConnect
+}
+
+// PeerHeaderList returns the length of the header list that the peer's SETTINGS
+// permit, in bytes as RFC 9113 section 6.5.2 counts them; 0: it has named no limit.
+func (c *Conn) PeerHeaderList() int { return int(c.peer.headerList.Load()) }
