@@ -169,7 +169,7 @@ func (c *Conn) trim() {
 	c.in.until = wake
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
-	c.send.endWriter()
+	c.send.stopWriter()
 	c.send.trim()
 	c.ready = nil
 	c.enc.Trim()

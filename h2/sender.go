@@ -341,8 +341,8 @@ func (s *sender) park() <-chan bool {
 	return s.wake
 }
 
-// endWriter ends the writer goroutine if it waits. Conn.mu is held.
-func (s *sender) endWriter() {
+// stopWriter stops the writer goroutine if it waits. Conn.mu is held.
+func (s *sender) stopWriter() {
 	if s.parked {
 		s.parked = false
 		s.wake <- false

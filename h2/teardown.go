@@ -48,7 +48,7 @@ func (c *Conn) teardown(err error) error {
 		orphans = append(orphans, s)
 	}
 	c.send.dropQueued()
-	c.send.endWriter()
+	c.send.stopWriter()
 	c.endPings()
 	c.stopTimers()
 	c.mu.Unlock()
