@@ -1,11 +1,14 @@
 package h2
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -131,4 +134,32 @@ func unlocksFirst(fn *ast.FuncDecl) (first bool) {
 		return false
 	})
 	return first
+}
+
+// TestEachFileIsOnThePage: docs/design/h2.md, which says where to look, names each file of this package and no other.
+func TestEachFileIsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/design/h2.md")
+	if err != nil {
+		t.Skip(err) // a module's copy may have no documentation
+	}
+	of := string(page[:bytes.Index(page, []byte("## Package h2http"))])
+	named := make(map[string]bool)
+	for _, name := range regexp.MustCompile("`[a-z_]+\\.go`").FindAllString(of, -1) {
+		name = strings.Trim(name, "`")
+		base, _, _ := strings.Cut(strings.TrimSuffix(name, ".go"), "_") // of those of one system
+		named[base] = true
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("the page names %s, which is not there", name)
+		}
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		base, _, _ := strings.Cut(strings.TrimSuffix(name, ".go"), "_")
+		if !strings.HasSuffix(name, "_test.go") && name != "doc.go" && !named[base] {
+			t.Errorf("the page does not name %s", name)
+		}
+	}
 }
