@@ -7,16 +7,6 @@ import (
 	"strconv"
 )
 
-const (
-	rememberedBlocks = 16
-	leadingBlocks    = 4 // of these, the first, which are compared with a block as a whole
-	missedBlocks     = 8
-	maxRun           = 64      // fields of a run
-	maxRemembered    = 8 << 10 // bytes of a run's key, and that it may decode to
-	maxMissed        = 2 << 10 // bytes of the key of a block that was missed
-	maxWhole         = 128     // bytes of a block that is remembered as it came
-)
-
 // Decoder reads header blocks. What a block begins with is the same in most calls: the
 // fields that the calls have in common, sent by index or as literals. Such runs of
 // fields are remembered with the list that they decode to, so that only what follows
@@ -436,13 +426,6 @@ func (d *Decoder) EndLong(p []byte) *Malformed {
 	}
 	return &Malformed{TooLong: true, Reason: "a header list beyond the limit"}
 }
-
-// maxKeptKey bounds the scratch space for a key, in bytes.
-const maxKeptKey = 1 << 10
-
-// maxKeptFields bounds each scratch space for fields. It is the default of h2.Limits.Fields: a client that sends as many each time would
-// otherwise cause 40 KB of garbage a request.
-const maxKeptFields = 512
 
 // tidy keeps the scratch space within bounds.
 func (d *Decoder) tidy() {

@@ -13,14 +13,8 @@ const (
 	EntryCost = 32
 )
 
-const (
-	maxBlocks    = 32 // blocks remembered as bytes by one connection
-	staticFields = 61
-	maxKept      = 16 << 10 // a header block buffer larger than this is dropped after use
-	// longLiteral is the length in bytes beyond which a value is Huffman-coded where that is shorter: peers bound the bytes
-	// of one string (64 KiB in nghttp2) and the frames of one block, and end the connection beyond.
-	longLiteral = 16 << 10
-)
+// staticFields is how many fields the static table has (RFC 7541 appendix A).
+const staticFields = 61
 
 // Encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
 // dynamic table while that has room, and nothing is ever evicted, so that a block

@@ -2,16 +2,6 @@ package hpack
 
 import "hash/maphash"
 
-const (
-	maxFirst      = 64  // bytes of a value that enters the table when its name is first seen, for the name above all
-	maxRepeated   = 512 // bytes of a value that enters it because it repeats
-	minCredential = 20  // bytes of a credential below which it is never entered
-	// maxValues is how many values of one name fields enter. As nothing is evicted, values that repeat for a
-	// while and then never again would fill the table: the date of h2http's responses is another each second,
-	// and 31 of them take the half of the table that fields may take. Four take an eighth of it.
-	maxValues = 4
-)
-
 // repeats records what the last value of each name was, so that values that calls have in common (a table's
 // name, a project, a token) are distinguished from those that differ from call to call (a trace's ID). Names that share
 // a slot and alternate are literals each time.
