@@ -17,7 +17,6 @@ import (
 	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 )
@@ -47,7 +46,7 @@ type Server struct {
 
 	entity *entity.Server // in channelz; nil: not listed
 
-	deadlines timers.Heap // of the calls of ServeHTTP
+	deadlines webDeadlines // of the calls of ServeHTTP
 
 	quit chan struct{} // closed when the server begins to stop
 

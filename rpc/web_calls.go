@@ -3,11 +3,16 @@ package rpc
 import (
 	"math/rand/v2"
 	"sync"
+
+	"github.com/tarn-go/tarn/rpc/internal/timers"
 )
 
 // webCalls are the calls that ServeHTTP is serving. They are kept in parts, each with a lock of its own, so that calls of many connections
 // do not wait for one another's.
 type webCalls [32]webCallsPart
+
+// webDeadlines are the deadlines of these calls, in as many parts.
+type webDeadlines [len(webCalls{})]timers.Heap
 
 // webCallsPart has the length of a cache line.
 type webCallsPart struct {

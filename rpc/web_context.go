@@ -57,7 +57,7 @@ func (c *webContext) begin() {
 		c.expire()
 		return
 	}
-	c.srv.deadlines.Add(&c.life.timer, c)
+	c.srv.deadlines[c.part].Add(&c.life.timer, c)
 }
 
 // DeadlinePassed implements timers.Firer. What expire calls may be another package's and may block.
@@ -66,7 +66,7 @@ func (c *webContext) DeadlinePassed() { go c.expire() }
 // finish ends the context when the handler has returned.
 func (c *webContext) finish() {
 	if !c.life.timer.At().IsZero() {
-		c.srv.deadlines.Remove(&c.life.timer)
+		c.srv.deadlines[c.part].Remove(&c.life.timer)
 	}
 	c.end(context.Canceled)
 }
