@@ -2,7 +2,9 @@ package opentelemetry
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,13 +12,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc"
 	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/experimental/stats/telemetry"
 	"google.golang.org/grpc/stats"
 	grpcotel "google.golang.org/grpc/stats/opentelemetry"
 )
 
 const (
 	customLabel = "grpc.client.call.custom" // gRFC A108
-	// Optional labels whose values come from xDS.
+	// Optional labels whose values come from xDS (gRFC A89). They are empty without it.
 	localityLabel = "grpc.lb.locality"
 	backendLabel  = "grpc.lb.backend_service"
 )
@@ -28,7 +31,7 @@ type clientMetrics struct {
 	*registry
 	call, attempt *key
 	wantsCustom   bool
-	xds           []attribute.KeyValue // the wanted labels of xDS, without values
+	xds           []string // the wanted labels that balancers set
 
 	started        metric.Int64Counter
 	duration       metric.Float64Histogram
@@ -49,8 +52,8 @@ func newClientMetrics(o grpcotel.MetricsOptions) *clientMetrics {
 		calls: in.seconds(grpcotel.ClientCallDurationMetricName, "Time taken by gRPC to complete an RPC from application's perspective."),
 	}
 	for _, k := range o.OptionalLabels {
-		if k == localityLabel || k == backendLabel {
-			h.xds = append(h.xds, attribute.String(k, ""))
+		if k != customLabel {
+			h.xds = append(h.xds, k)
 		}
 	}
 	return h
@@ -65,6 +68,28 @@ type clientAttempt struct {
 	of             *clientCall
 	begun          time.Time
 	sent, received atomic.Int64 // bytes of messages, compressed
+
+	mu     sync.Mutex
+	labels map[string]string // that the balancer has set; nil: none is wanted
+}
+
+// label is called by the balancer while it picks.
+func (a *clientAttempt) label(labels map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.Copy(a.labels, labels)
+}
+
+// labelled adds the labels called names to kv.
+func (a *clientAttempt) labelled(kv []attribute.KeyValue, names []string) []attribute.KeyValue {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, k := range names {
+		if v, ok := a.labels[k]; ok {
+			kv = append(kv, attribute.String(k, v))
+		}
+	}
+	return kv
 }
 
 // attributes are those of a call or an attempt, with room for more.
@@ -112,7 +137,12 @@ func (h *clientMetrics) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context
 	if !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, h.attempt, &clientAttempt{of: c, begun: time.Now()})
+	a := &clientAttempt{of: c, begun: time.Now()}
+	if len(h.xds) > 0 {
+		a.labels = map[string]string{localityLabel: "", backendLabel: ""}
+		ctx = telemetry.NewContextWithLabelCallback(ctx, a.label)
+	}
+	return context.WithValue(ctx, h.attempt, a)
 }
 
 // HandleRPC implements stats.Handler.
@@ -130,7 +160,7 @@ func (h *clientMetrics) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		a.received.Add(int64(e.CompressedLength))
 	case *stats.End:
 		kv := append(h.attributes(ctx, a.of), attribute.String("grpc.status", codeName(e.Error)))
-		as := with(append(kv, h.xds...)...)
+		as := with(a.labelled(kv, h.xds)...)
 		h.duration.Record(ctx, time.Since(a.begun).Seconds(), as)
 		h.sent.Record(ctx, a.sent.Load(), as)
 		h.received.Record(ctx, a.received.Load(), as)

@@ -9,6 +9,6 @@
 //
 // Recorded are the metrics of calls and attempts (gRFC A66), those that balancers and resolvers register
 // (gRFC A79), those of connections (gRFC A94, off by default), the custom label of gRFC A108, and the spans
-// of gRFC A72. The labels of xDS are empty, and Cloud Service Mesh's plugin (package csm) is not supported:
-// both need grpc-go's xDS client.
+// of gRFC A72. With module rpc/xds, attempts have the labels of gRFC A89: grpc.lb.locality, grpc.lb.backend_service, and those of the cluster's
+// metadata. Cloud Service Mesh's plugin (package csm) is not supported.
 package opentelemetry
