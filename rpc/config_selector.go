@@ -193,8 +193,8 @@ func (c *call) selectConfig(cfg *serviceConfig, mc *methodConfig) (*methodConfig
 	if mc != nil {
 		*own = *mc
 	}
-	if r.Timeout > 0 {
-		own.timeout = &r.Timeout
+	if d := r.Timeout; d > 0 {
+		own.timeout = &d
 	}
 	if r.Retry != nil || r.Hedging != nil {
 		own.retry, own.hedging = r.Retry, r.Hedging

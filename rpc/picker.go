@@ -253,7 +253,7 @@ func (c *call) attemptEnded(t outcome, err error) {
 	if t != nil {
 		info.Trailer = t.trailerMD()
 		info.BytesSent = t.reached()
-		info.BytesReceived = t.headerMD() != nil || info.Trailer != nil
+		info.BytesReceived = info.Trailer != nil || t.headerMD() != nil // most attempts have a trailer: no header is made for them
 		info.ServerLoad = serverLoad(info.Trailer)
 	}
 	c.pickEnded(info)

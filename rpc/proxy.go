@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -56,14 +58,27 @@ func (cc *ClientConn) dialProxied(ctx context.Context, address string) (net.Conn
 	if proxy == nil {
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", proxyAddress(proxy))
-	if err != nil {
-		return nil, fmt.Errorf("proxy %s: %w", proxy.Host, err)
+	return cc.tunnel(ctx, proxyAddress(proxy), proxy.Host, proxy.User, address)
+}
+
+// dialThrough connects through the proxy at address, which the endpoint's control plane names (gRFC A86).
+func (cc *ClientConn) dialThrough(ctx context.Context, address string, p grpcgo.Proxied) (net.Conn, error) {
+	if p.To == "" {
+		return nil, fmt.Errorf("grpc-go %s: what the proxy %s is to connect to cannot be read", grpc.Version, address)
 	}
-	tunnel, err := connectThrough(ctx, nc, proxy, address, cc.opts.userAgent+userAgent)
+	return cc.tunnel(ctx, address, address, p.User, p.To)
+}
+
+// tunnel connects to address through the proxy at the address through, which errors call name.
+func (cc *ClientConn) tunnel(ctx context.Context, through, name string, user *url.Userinfo, address string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", through)
+	if err != nil {
+		return nil, fmt.Errorf("proxy %s: %w", name, err)
+	}
+	tunnel, err := connectThrough(ctx, nc, user, address, cc.opts.userAgent+userAgent)
 	if err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("proxy %s: %w", proxy.Host, err)
+		return nil, fmt.Errorf("proxy %s: %w", name, err)
 	}
 	return tunnel, nil
 }
@@ -80,13 +95,13 @@ func proxyAddress(u *url.URL) string {
 
 // connectThrough sends CONNECT on nc (RFC 9110, section 9.3.6) and returns the
 // tunnel. nc stays the caller's to close on an error.
-func connectThrough(ctx context.Context, nc net.Conn, proxy *url.URL, address, agent string) (net.Conn, error) {
+func connectThrough(ctx context.Context, nc net.Conn, user *url.Userinfo, address, agent string) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Host: address}, Header: http.Header{"User-Agent": {agent}}}
-	if u := proxy.User; u != nil {
-		password, _ := u.Password()
-		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	if user != nil {
+		password, _ := user.Password()
+		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
 	}
 	if err := req.Write(nc); err != nil {
 		return nil, fmt.Errorf("sending CONNECT: %w", err)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 )
@@ -219,8 +220,12 @@ func (cc *ClientConn) dial(ctx context.Context, addr *resolver.Address) (net.Con
 	if f := cc.opts.dialer; f != nil {
 		return f(ctx, addr.Addr)
 	}
+	if p, ok := grpcgo.ProxyOf(addr); ok {
+		return cc.dialThrough(ctx, addr.Addr, p)
+	}
 	network, address := networkOf(addr.Addr)
-	if network == "tcp" && !cc.opts.noProxy {
+	// As in grpc-go, the proxy of the environment is not for endpoints that a control plane names.
+	if network == "tcp" && !cc.opts.noProxy && cc.target.URL.Scheme != "xds" {
 		return cc.dialProxied(ctx, address)
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)

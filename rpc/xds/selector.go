@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/codes"
@@ -23,59 +24,13 @@ var errNoSelector = errors.New("the resolver's state has no config selector wher
 
 // selectorOf returns the selector in a resolver's state of grpc-go's.
 func selectorOf(a *attributes.Attributes) (rpc.ConfigSelector, error) {
-	key := findKey(reflect.ValueOf(a), keyDepth)
-	if key == nil {
-		return nil, errNoSelector
-	}
-	return newSelector(a.Value(key))
-}
-
-// keyDepth bounds the walk through attributes: one has eight values at most, each a step of two or three.
-const keyDepth = 64
-
-// findKey walks through attributes, which are a map or a list in different versions of grpc-go, and returns a key equal to that of the
-// selector; nil if there is none. The key itself is in an unexported field and cannot be used.
-func findKey(v reflect.Value, depth int) any {
-	if depth == 0 {
-		return nil
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return nil
-		}
-		if v.Kind() == reflect.Pointer && v.Type() != reflect.TypeFor[*attributes.Attributes]() {
-			return nil // a value
-		}
-		return findKey(v.Elem(), depth-1)
-	case reflect.String:
-		if t := v.Type(); t.PkgPath() == keyPackage && t.Name() == keyType {
-			key := reflect.New(t).Elem()
-			key.SetString(v.String())
-			return key.Interface()
-		}
-	case reflect.Struct:
-		if v.Type() != reflect.TypeFor[attributes.Attributes]() {
-			return nil
-		}
-		for i := range v.NumField() {
-			if key := findKey(v.Field(i), depth-1); key != nil {
-				return key
-			}
-		}
-	case reflect.Map:
-		for it := v.MapRange(); it.Next(); {
-			if key := findKey(it.Key(), depth-1); key != nil {
-				return key
-			}
-		}
-	}
-	return nil
+	return newSelector(grpcgo.Attribute(a, keyPackage, keyType))
 }
 
 // selector is a selector of grpc-go's, called by reflection.
 type selector struct {
-	call   reflect.Value // its method SelectConfig
+	of     reflect.Value
+	call   reflect.Value // its method SelectConfig, whose first argument is of: a method that is bound to it is made anew with each call
 	layout *layout
 }
 
@@ -93,15 +48,16 @@ func newSelector(of any) (rpc.ConfigSelector, error) {
 	if of == nil {
 		return nil, errNoSelector
 	}
-	call := reflect.ValueOf(of).MethodByName("SelectConfig")
-	if !call.IsValid() {
+	v := reflect.ValueOf(of)
+	m, ok := v.Type().MethodByName("SelectConfig")
+	if !ok {
 		return nil, fmt.Errorf("the config selector %T has no method SelectConfig", of)
 	}
-	l, err := layoutOf(call.Type())
+	l, err := layoutOf(v.Method(m.Index).Type())
 	if err != nil {
 		return nil, fmt.Errorf("the config selector %T: %w", of, err)
 	}
-	return &selector{call, l}, nil
+	return &selector{v, m.Func, l}, nil
 }
 
 // layoutOf checks the type of the method SelectConfig.
@@ -196,7 +152,7 @@ func (f *fields) complete() {
 // SelectConfig implements rpc.ConfigSelector.
 func (s *selector) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 	l := s.layout
-	out := s.call.Call([]reflect.Value{l.describe(&i, i.Context)})
+	out := s.call.Call([]reflect.Value{s.of, l.describe(i, i.Context)})
 	if err, _ := out[1].Interface().(error); err != nil {
 		return rpc.CallConfig{}, err
 	}
@@ -222,15 +178,20 @@ func (s *selector) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 		return rpc.CallConfig{}, err
 	}
 	if filters.IsValid() {
-		c.Intercept = func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			return callFilters(filters, ctx, l.describe(&i, nil), next, opts)
-		}
+		c.Intercept = l.interceptor(filters, i)
 	}
 	return c, nil
 }
 
+// interceptor is that of a route's filters, for the call i.
+func (l *layout) interceptor(filters reflect.Value, i rpc.CallInfo) rpc.CallInterceptor {
+	return func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		return callFilters(filters, ctx, l.describe(i, nil), next, opts)
+	}
+}
+
 // describe is i as grpc-go's RPCInfo.
-func (l *layout) describe(i *rpc.CallInfo, ctx context.Context) reflect.Value {
+func (l *layout) describe(i rpc.CallInfo, ctx context.Context) reflect.Value {
 	v := reflect.New(l.info).Elem()
 	if ctx != nil {
 		v.Field(l.context).Set(reflect.ValueOf(ctx))

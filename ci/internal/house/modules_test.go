@@ -187,7 +187,7 @@ var imports = map[string][]string{
 	"rpc/opentelemetry":       {"rpc"},
 	"rpc/internal/jsonpb":     {"."},
 	"rpc/internal/message":    {".", "rpc/internal/jsonpb", "wire"},
-	"rpc/xds":                 {"rpc"},
+	"rpc/xds":                 {"rpc", "rpc/internal/grpcgo"},
 	"sizing":                  {"."},
 	"smb":                     {".", "debug/endpoint"},
 	"smb/afero":               {"smb"},
