@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -106,7 +107,7 @@ func (c *call) invokeIntercepted(req, reply any) error {
 	}
 	err = errExited
 	defer func() { in.end(err) }() // also where a stream of the interceptor's panics or ends the goroutine
-	err = (&interceptedStream{s, in}).roundTrip(req, reply)
+	err = (&interceptedStream{ClientStream: s, in: in}).roundTrip(req, reply)
 	return err
 }
 
@@ -126,13 +127,23 @@ func (c *call) streamIntercepted(desc *grpc.StreamDesc) (grpc.ClientStream, erro
 		in.stop = stop
 		in.mu.Unlock()
 	}
-	return &interceptedStream{s, in}, nil
+	return &interceptedStream{ClientStream: s, in: in}, nil
 }
 
-// interceptedStream is a stream of an interceptor's. As grpc-go does, it calls CloseSend after the only message, and RecvMsg until it fails.
+// interceptedStream is a stream of an interceptor's. As grpc-go does, it calls CloseSend after the only message, and once, and RecvMsg until it
+// fails.
 type interceptedStream struct {
 	grpc.ClientStream
-	in *interception
+	in     *interception
+	closed atomic.Bool // CloseSend has been called
+}
+
+// CloseSend implements grpc.ClientStream.
+func (s *interceptedStream) CloseSend() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	return s.ClientStream.CloseSend()
 }
 
 func (s *interceptedStream) roundTrip(req, reply any) error {
@@ -155,7 +166,7 @@ func (s *interceptedStream) SendMsg(m any) error {
 		s.in.end(err)
 		return err
 	}
-	if err := s.ClientStream.CloseSend(); err != nil && err != io.EOF {
+	if err := s.CloseSend(); err != nil && err != io.EOF {
 		err = asStatusError(err)
 		s.in.end(err)
 		return err

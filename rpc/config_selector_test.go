@@ -470,6 +470,16 @@ func TestConfigSelectorIntercept(t *testing.T) {
 		}
 		return err
 	}
+	serverStream := func() error { // generated stubs call CloseSend themselves, too
+		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 1}}}, finish)
+		for err == nil {
+			_, err = s.Recv()
+		}
+		if err == io.EOF {
+			err = nil
+		}
+		return err
+	}
 	abort := func(context.Context, rpc.CallStreamer, ...grpc.CallOption) (grpc.ClientStream, error) {
 		return nil, status.Error(codes.Unauthenticated, "no")
 	}
@@ -487,6 +497,7 @@ func TestConfigSelectorIntercept(t *testing.T) {
 	}{
 		{"unary wrapped", wrap, unary, codes.OK, "send close received EOF"},
 		{"stream wrapped", wrap, stream, codes.OK, "received EOF"},
+		{"server stream wrapped", wrap, serverStream, codes.OK, "send close received EOF"},
 		{"unary passed on", func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			return next(ctx, opts...)
 		}, unary, codes.DataLoss, ""},
