@@ -2,7 +2,9 @@ package xds_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,24 +12,65 @@ import (
 	"time"
 
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	aggregatepb "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	commonfaultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/fault/v3"
+	extprocpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	faultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	procpb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/tarn-go/tarn/examples/xds/plane"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
+// features are what grpc-go's xDS has for clients. Each is run with both clients, which have to do the same.
+var features = []struct {
+	name string
+	run  func(*testing.T)
+}{
+	{"routes by path and header", routes},
+	{"weighted clusters", weightedClusters},
+	{"timeout and retry policy of a route", timeoutAndRetry},
+	{"HTTP filter: fault injection", faultInjection},
+	{"HTTP filter: external processing", externalProcessing},
+	{"ring hash by header", ringHash},
+	{"weighted round robin by loads of calls", weightsOfCalls},
+	{"weighted round robin by loads out of band", weightsOutOfBand},
+	{"priorities", priorities},
+	{"aggregate clusters", aggregateClusters},
+	{"outlier detection", outlierDetection},
+	{"circuit breaking", circuitBreaker},
+	{"drops", drops},
+	{"load reports", loadReports},
+	{"labels of telemetry", telemetryLabels},
+	{"mTLS by certificate providers", mutualTLS},
+	{"HTTP CONNECT", httpConnect},
+	{"proxy of the environment", environmentsProxy},
+	{"a listener goes and comes back", listenerGoes},
+	{"an invalid update is refused", invalidUpdate},
+	{"an answered stream holds no cluster", answeredStream},
+	{"CSDS", clientStatus},
+}
+
+func TestFeatures(t *testing.T) {
+	for _, f := range features {
+		t.Run(f.name, f.run)
+	}
+}
+
 // Routes by path and header; calls without a route fail.
-func TestRoutes(t *testing.T) {
+func routes(t *testing.T) {
 	bs := startBackends(t, 2)
 	empty := plane.RouteTo("/grpc.testing.TestService/EmptyCall", "a")
 	marked := plane.RouteTo("/grpc.testing.TestService/", "b")
@@ -73,7 +116,7 @@ func TestRoutes(t *testing.T) {
 }
 
 // A route with weights.
-func TestWeightedClusters(t *testing.T) {
+func weightedClusters(t *testing.T) {
 	bs := startBackends(t, 2)
 	route := plane.RouteTo("/", "")
 	route.GetRoute().ClusterSpecifier = &routepb.RouteAction_WeightedClusters{WeightedClusters: &routepb.WeightedCluster{Clusters: []*routepb.WeightedCluster_ClusterWeight{
@@ -97,7 +140,7 @@ func TestWeightedClusters(t *testing.T) {
 }
 
 // A route's timeout and retry policy.
-func TestTimeoutAndRetry(t *testing.T) {
+func timeoutAndRetry(t *testing.T) {
 	bs := startBackends(t, 2)
 	short := plane.RouteTo("/grpc.testing.TestService/EmptyCall", "a")
 	short.GetRoute().MaxStreamDuration = &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: durationpb.New(50 * time.Millisecond)}
@@ -128,7 +171,7 @@ func TestTimeoutAndRetry(t *testing.T) {
 }
 
 // Fault injection: calls are aborted or delayed, unary ones and streams, by a filter whose settings are those of the route.
-func TestFaultInjection(t *testing.T) {
+func faultInjection(t *testing.T) {
 	bs := startBackends(t, 1)
 	always := &typepb.FractionalPercent{Numerator: 100}
 	abort := plane.RouteTo("/", "a")
@@ -177,8 +220,107 @@ func TestFaultInjection(t *testing.T) {
 	})
 }
 
+// processor is an external processor: it adds a field to the headers of request and response.
+type processor struct {
+	procpb.UnimplementedExternalProcessorServer
+	seen atomic.Int64 // requests and responses
+}
+
+func (p *processor) Process(s procpb.ExternalProcessor_ProcessServer) error {
+	changed := &procpb.HeadersResponse{Response: &procpb.CommonResponse{HeaderMutation: &procpb.HeaderMutation{SetHeaders: []*corepb.HeaderValueOption{
+		{Header: &corepb.HeaderValue{Key: "processed", Value: "yes"}, AppendAction: corepb.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD}}}}}
+	for {
+		r, err := s.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		answer := &procpb.ProcessingResponse{}
+		if r.GetRequestHeaders() != nil {
+			answer.Response = &procpb.ProcessingResponse_RequestHeaders{RequestHeaders: changed}
+		} else {
+			answer.Response = &procpb.ProcessingResponse_ResponseHeaders{ResponseHeaders: changed}
+		}
+		p.seen.Add(1)
+		if err := s.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// External processing (ext_proc): a server changes the headers of requests and responses, of unary calls and streams.
+func externalProcessing(t *testing.T) {
+	bs := startBackends(t, 2)
+	own := new(processor)
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	procpb.RegisterExternalProcessorServer(server, own)
+	go server.Serve(lis)
+	t.Cleanup(server.Stop)
+	processed := func(ctx context.Context) error {
+		if md, _ := metadata.FromIncomingContext(ctx); len(md.Get("processed")) != 1 {
+			return status.Errorf(codes.InvalidArgument, "not processed: %v", md)
+		}
+		return nil
+	}
+	for _, b := range bs {
+		b.hook.Store(&processed)
+	}
+	filter := &extprocpb.ExternalProcessor{
+		GrpcService: &corepb.GrpcService{TargetSpecifier: &corepb.GrpcService_GoogleGrpc_{GoogleGrpc: &corepb.GrpcService_GoogleGrpc{TargetUri: lis.Addr().String(),
+			ChannelCredentialsPlugin: []*anypb.Any{{TypeUrl: "type.googleapis.com/envoy.extensions.grpc_service.channel_credentials.insecure.v3.InsecureCredentials"}}}}},
+		ProcessingMode: &extprocpb.ProcessingMode{RequestHeaderMode: extprocpb.ProcessingMode_SEND, ResponseHeaderMode: extprocpb.ProcessingMode_SEND},
+	}
+	p := startPlane(t, plane.Listener("svc", []*routepb.Route{plane.RouteTo("/", "a")}, plane.Filter("processor", filter)),
+		plane.Cluster("a"), plane.Endpoints("a", []string{bs[0].addr, bs[1].addr}))
+	var servers []map[string]any
+	if err := json.Unmarshal(entryOf(t, p, "xds_servers"), &servers); err != nil {
+		t.Fatal(err)
+	}
+	servers[0]["server_features"] = []string{"xds_v3", "trusted_xds_server"}
+	bootstrap := bootstrapWith(t, p, "xds_servers", servers)
+	each(t, func(t *testing.T, dial dial) {
+		c := dial(t, bootstrap)
+		before := own.seen.Load()
+		for range 4 { // grpc.Header has what the server has sent, with either client
+			if _, err := ask(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		}
+		s, err := c.FullDuplexCall(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := s.Send(&pb.StreamingOutputCallRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Recv(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if header, err := s.Header(); err != nil || len(header.Get("processed")) != 1 {
+			t.Errorf("%v, %v", header, err)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != io.EOF {
+			t.Error(err)
+		}
+		if n := own.seen.Load() - before; n != 10 {
+			t.Errorf("the processor has seen %d headers, want 10", n)
+		}
+	})
+}
+
 // Ring hash: the calls with one value of a header go to one server.
-func TestRingHash(t *testing.T) {
+func ringHash(t *testing.T) {
 	bs := startBackends(t, 4)
 	var addrs []string
 	for _, b := range bs {
@@ -211,7 +353,7 @@ func TestRingHash(t *testing.T) {
 }
 
 // Priorities: the second is used while the first has no server.
-func TestPriorities(t *testing.T) {
+func priorities(t *testing.T) {
 	each(t, func(t *testing.T, dial dial) {
 		bs := startBackends(t, 2)
 		p := startPlane(t, plane.Listener("svc", []*routepb.Route{plane.RouteTo("/", "a")}),
@@ -226,8 +368,39 @@ func TestPriorities(t *testing.T) {
 	})
 }
 
+// An aggregate cluster: its second cluster is used while the first has no endpoints.
+func aggregateClusters(t *testing.T) {
+	bs := startBackends(t, 2)
+	all := plane.Cluster("all")
+	all.EdsClusterConfig = nil
+	all.ClusterDiscoveryType = &clusterpb.Cluster_ClusterType{ClusterType: &clusterpb.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate",
+		TypedConfig: plane.Any(&aggregatepb.ClusterConfig{Clusters: []string{"a", "b"}})}}
+	each(t, func(t *testing.T, dial dial) {
+		with := func(addrs ...[]string) []proto.Message {
+			return []proto.Message{plane.Listener("svc", []*routepb.Route{plane.RouteTo("/", "all")}), all,
+				plane.Cluster("a"), plane.Endpoints("a", addrs...), plane.Cluster("b"), plane.Endpoints("b", []string{bs[1].addr})}
+		}
+		p := startPlane(t, with([]string{bs[0].addr})...)
+		c := dial(t, p.Bootstrap())
+		wantFrom(t, t.Context(), c, bs[0])
+		for _, step := range []struct {
+			addrs []string
+			at    *backend
+		}{{nil, bs[1]}, {[]string{bs[0].addr}, bs[0]}} {
+			set(t, p, with(step.addrs)...)
+			eventually(t, "calls at cluster "+step.at.name, func() bool {
+				name, err := ask(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return name == step.at.name
+			})
+		}
+	})
+}
+
 // Outlier detection: a server that fails gets no more calls.
-func TestOutlierDetection(t *testing.T) {
+func outlierDetection(t *testing.T) {
 	bs := startBackends(t, 3)
 	cluster := plane.Cluster("a")
 	cluster.OutlierDetection = &clusterpb.OutlierDetection{Interval: durationpb.New(100 * time.Millisecond), BaseEjectionTime: durationpb.New(time.Minute),
@@ -255,7 +428,7 @@ func TestOutlierDetection(t *testing.T) {
 }
 
 // Circuit breaking: of 20 calls at once, 5 may run; the others fail.
-func TestCircuitBreaker(t *testing.T) {
+func circuitBreaker(t *testing.T) {
 	bs := startBackends(t, 1)
 	cluster := plane.Cluster("a")
 	cluster.CircuitBreakers = &clusterpb.CircuitBreakers{Thresholds: []*clusterpb.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(5)}}}
@@ -291,7 +464,7 @@ func TestCircuitBreaker(t *testing.T) {
 }
 
 // Endpoints with a category of dropped calls.
-func TestDrops(t *testing.T) {
+func drops(t *testing.T) {
 	bs := startBackends(t, 1)
 	endpoints := plane.Endpoints("a", []string{bs[0].addr})
 	endpoints.Policy = &endpointpb.ClusterLoadAssignment_Policy{DropOverloads: []*endpointpb.ClusterLoadAssignment_Policy_DropOverload{
@@ -306,7 +479,7 @@ func TestDrops(t *testing.T) {
 }
 
 // The listener goes and comes back.
-func TestListenerGoes(t *testing.T) {
+func listenerGoes(t *testing.T) {
 	bs := startBackends(t, 1)
 	each(t, func(t *testing.T, dial dial) {
 		p := startPlane(t)

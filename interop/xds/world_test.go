@@ -3,6 +3,8 @@ package xds_test
 import (
 	"context"
 	"net"
+	"os"
+	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -10,12 +12,16 @@ import (
 
 	"github.com/tarn-go/tarn/examples/xds/plane"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/rpc/opentelemetry"
 	"github.com/tarn-go/tarn/rpc/xds"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/orca"
+	grpcotel "google.golang.org/grpc/stats/opentelemetry"
 	"google.golang.org/grpc/status"
 	grpcxds "google.golang.org/grpc/xds"
 	"google.golang.org/protobuf/proto"
@@ -24,12 +30,49 @@ import (
 // limit bounds each call of the tests; none is expected to take as long.
 const limit = 30 * time.Second
 
-// dial makes a client of xds:///svc.
-type dial func(t *testing.T, bootstrap []byte) pb.TestServiceClient
+// Features of grpc-go that are off unless its environment says otherwise, which it reads when the program starts.
+var environment = []string{"GRPC_EXPERIMENTAL_XDS_HTTP_CONNECT=true", "GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT=true"}
 
-func dialTarn(t *testing.T, bootstrap []byte) pb.TestServiceClient {
+// inTests is the variable that says that the environment is set.
+const inTests = "TARN_XDS_TESTS"
+
+// TestMain runs the tests in a program with that environment.
+func TestMain(m *testing.M) {
+	if os.Getenv(inTests) != "" {
+		os.Exit(m.Run())
+	}
+	cmd := exec.Command(os.Args[0], os.Args[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), append(environment, inTests+"=1")...)
+	if err := cmd.Run(); err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+}
+
+// client is what a test sets of a client.
+type client struct {
+	creds   credentials.TransportCredentials // nil: none
+	metrics grpcotel.MetricsOptions
+}
+
+// dial makes a client of xds:///svc.
+type dial func(t *testing.T, bootstrap []byte, of ...client) pb.TestServiceClient
+
+func one(of []client) client {
+	var c client
+	for _, c = range of {
+	}
+	if c.creds == nil {
+		c.creds = insecure.NewCredentials()
+	}
+	return c
+}
+
+func dialTarn(t *testing.T, bootstrap []byte, of ...client) pb.TestServiceClient {
+	c := one(of)
 	cc, err := rpc.NewClient("xds:///svc", rpc.WithResolvers(xds.NewResolver(xds.Bootstrap(bootstrap))),
-		rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithPool(tarntest.NewPool(t)))
+		rpc.WithTransportCredentials(c.creds), rpc.WithPool(tarntest.NewPool(t)), opentelemetry.DialOption(grpcotel.Options{MetricsOptions: c.metrics}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +84,14 @@ func dialTarn(t *testing.T, bootstrap []byte) pb.TestServiceClient {
 	return pb.NewTestServiceClient(cc)
 }
 
-func dialGRPC(t *testing.T, bootstrap []byte) pb.TestServiceClient {
+func dialGRPC(t *testing.T, bootstrap []byte, of ...client) pb.TestServiceClient {
+	c := one(of)
 	b, err := grpcxds.NewXDSResolverWithConfigForTesting(bootstrap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cc, err := grpc.NewClient("xds:///svc", grpc.WithResolvers(b), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("xds:///svc", grpc.WithResolvers(b), grpc.WithTransportCredentials(c.creds),
+		grpcotel.DialOption(grpcotel.Options{MetricsOptions: c.metrics}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +110,11 @@ func each(t *testing.T, f func(*testing.T, dial)) {
 }
 
 func startPlane(t *testing.T, resources ...proto.Message) *plane.Plane {
-	p, err := plane.Start()
+	return startPlaneWith(t, nil, resources...)
+}
+
+func startPlaneWith(t *testing.T, opts []plane.Option, resources ...proto.Message) *plane.Plane {
+	p, err := plane.Start(opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +140,16 @@ type backend struct {
 	name, addr string
 	hits       atomic.Int64
 	hook       atomic.Pointer[func(context.Context) error]
+	load       float64 // the utilization that calls report; 0: none
 	stop       func()
 }
 
 func (b *backend) begin(ctx context.Context) error {
 	b.hits.Add(1)
+	if r := orca.CallMetricsRecorderFromContext(ctx); r != nil && b.load > 0 {
+		r.SetApplicationUtilization(b.load)
+		r.SetQPS(100)
+	}
 	if f := b.hook.Load(); f != nil {
 		return (*f)(ctx)
 	}
@@ -125,15 +179,22 @@ func (b *backend) FullDuplexCall(s pb.TestService_FullDuplexCallServer) error {
 }
 
 // startBackends starts n servers, of Tarn and of grpc-go in turns.
-func startBackends(t *testing.T, n int) []*backend {
+func startBackends(t *testing.T, n int) []*backend { return startBackendsWith(t, n, backendOptions{}) }
+
+type backendOptions struct {
+	creds credentials.TransportCredentials // nil: none
+	loads []float64                        // the utilization that each server reports, in each call and out of band; nil: none
+}
+
+func startBackendsWith(t *testing.T, n int, o backendOptions) []*backend {
 	bs := make([]*backend, n)
 	for i := range bs {
-		bs[i] = startBackend(t, i)
+		bs[i] = startBackend(t, i, o)
 	}
 	return bs
 }
 
-func startBackend(t *testing.T, i int) *backend {
+func startBackend(t *testing.T, i int, o backendOptions) *backend {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -144,9 +205,29 @@ func startBackend(t *testing.T, i int) *backend {
 		Serve(net.Listener) error
 		Stop()
 	}
-	var s server = grpc.NewServer()
+	ours := []rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true)}
+	var theirs []grpc.ServerOption
+	if o.creds != nil {
+		ours, theirs = append(ours, rpc.Creds(o.creds)), append(theirs, grpc.Creds(o.creds))
+	}
+	all := orca.NewServerMetricsRecorder()
+	if o.loads != nil {
+		b.load = o.loads[i]
+		all.SetApplicationUtilization(b.load)
+		all.SetQPS(100)
+		perCall := orca.CallMetricsServerOption(nil)
+		ours, theirs = append(ours, rpc.CallMetricsServerOption(perCall)), append(theirs, perCall)
+	}
+	var s server
 	if i%2 == 0 {
-		s = rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		s = rpc.NewServer(ours...)
+	} else {
+		s = grpc.NewServer(theirs...)
+	}
+	if o.loads != nil {
+		if err := orca.Register(s, orca.ServiceOptions{ServerMetricsProvider: all, MinReportingInterval: 50 * time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	pb.RegisterTestServiceServer(s, b)
 	served := make(chan error, 1)

@@ -22,6 +22,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -42,8 +43,36 @@ type Plane struct {
 	version int
 }
 
+// Option is an option of [Start].
+type Option func(*options)
+
+type options struct {
+	callbacks server.Callbacks
+	services  []func(grpc.ServiceRegistrar)
+}
+
+// Watch has f called with each request of a client, in the order of its stream; the server answers when it has returned. A request with an
+// ErrorDetail is a NACK.
+func Watch(f func(*discoverypb.DiscoveryRequest)) Option {
+	return func(o *options) {
+		o.callbacks = server.CallbackFuncs{StreamRequestFunc: func(_ int64, r *discoverypb.DiscoveryRequest) error {
+			f(r)
+			return nil
+		}}
+	}
+}
+
+// Service adds a service, which register registers, to the control plane's server.
+func Service(register func(grpc.ServiceRegistrar)) Option {
+	return func(o *options) { o.services = append(o.services, register) }
+}
+
 // Start starts a control plane without resources.
-func Start() (*Plane, error) {
+func Start(opts ...Option) (*Plane, error) {
+	var o options
+	for _, set := range opts {
+		set(&o)
+	}
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -51,7 +80,10 @@ func Start() (*Plane, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Plane{addr: lis.Addr().String(), stop: stop, over: make(chan error, 1), rpc: rpc.NewServer(),
 		cache: cache.NewSnapshotCache(false, cache.IDHash{}, nil)}
-	discoverypb.RegisterAggregatedDiscoveryServiceServer(p.rpc, server.NewServer(ctx, p.cache, nil))
+	discoverypb.RegisterAggregatedDiscoveryServiceServer(p.rpc, server.NewServer(ctx, p.cache, o.callbacks))
+	for _, register := range o.services {
+		register(p.rpc)
+	}
 	go func() { p.over <- p.rpc.Serve(lis) }()
 	return p, nil
 }
