@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet/internal/poolfile"
 	"github.com/tarn-go/tarn/vet/internal/pools"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // flags are those of Analyzer. The driver of an analyzer has no other way to configure it.
@@ -101,16 +102,16 @@ func ofGo(pass *analysis.Pass) bool {
 	return strings.HasPrefix(name, filepath.Join(build.Default.GOROOT, "src")+string(filepath.Separator))
 }
 
-// pools finds uses of memory that was given back to a pool.
-func (c *checker) pools(set *poolfile.Set, fns []*ssa.Function) {
+// checkPools finds uses of memory that was given back to a pool.
+func checkPools(pass *analysis.Pass, set *poolfile.Set, fns []*ssa.Function, sites map[token.Pos]report.Site, reports *report.Reporter) {
 	check := pools.Checker{
 		Contracts: set,
-		Fact:      func(fn *types.Func, sum *pools.Summary) bool { return c.pass.ImportObjectFact(fn, sum) },
+		Fact:      func(fn *types.Func, sum *pools.Summary) bool { return pass.ImportObjectFact(fn, sum) },
 		Report: func(d pools.Finding) {
-			c.reports.Emit(analysis.Diagnostic{Pos: d.Pos, Category: d.Kind, Message: d.Message, Related: d.Related}, d.Taken)
+			reports.Emit(analysis.Diagnostic{Pos: d.Pos, Category: d.Kind, Message: d.Message, Related: d.Related}, d.Taken)
 		},
 		Name: func(pos token.Pos) string {
-			at := c.sites[pos]
+			at := sites[pos]
 			if len(at.LHS) == 0 {
 				return ""
 			}
@@ -119,7 +120,7 @@ func (c *checker) pools(set *poolfile.Set, fns []*ssa.Function) {
 			}
 			return ""
 		},
-		Where: c.reports.Where,
+		Where: reports.Where,
 	}
-	check.Run(fns, func(fn *types.Func, sum *pools.Summary) { c.pass.ExportObjectFact(fn, sum) })
+	check.Run(fns, func(fn *types.Func, sum *pools.Summary) { pass.ExportObjectFact(fn, sum) })
 }

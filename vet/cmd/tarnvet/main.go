@@ -24,6 +24,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet"
 	"github.com/tarn-go/tarn/vet/internal/driver"
+	"github.com/tarn-go/tarn/vet/internal/poolfile"
 	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
@@ -87,6 +88,9 @@ func run(args []string, out, complaints io.Writer) int {
 	if err := flags.Parse(args); err != nil {
 		return 1
 	}
+	if *contracts != "" && !filepath.IsAbs(*contracts) {
+		*contracts = filepath.Join(o.config.Dir, *contracts)
+	}
 	if err := vet.Analyzer.Flags.Set("config", *contracts); err != nil {
 		fmt.Fprintln(complaints, "tarnvet:", err)
 		return 1
@@ -98,6 +102,7 @@ func run(args []string, out, complaints io.Writer) int {
 	began := time.Now()
 	var progress driver.Progress
 	o.config.Progress = &progress
+	o.config.Paths = map[string]bool{}
 	if terminal(complaints) {
 		defer watch(&progress, complaints)()
 	}
@@ -109,6 +114,7 @@ func run(args []string, out, complaints io.Writer) int {
 	if o.allowed {
 		return list(units, out)
 	}
+	unmatched(units, *contracts, o.config.Paths, complaints)
 	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts(), &progress)
 	if err != nil {
 		fmt.Fprintln(complaints, "tarnvet:", err)
@@ -137,6 +143,29 @@ func run(args []string, out, complaints io.Writer) int {
 		return 3
 	}
 	return 0
+}
+
+// unmatched complains of packages that the files of contracts describe and that are none of those that were loaded. They may be part of
+// another run, so that this is no error.
+func unmatched(units []*driver.Unit, config string, paths map[string]bool, complaints io.Writer) {
+	seen := map[string]bool{"": true}
+	for _, u := range units {
+		file := config
+		if file == "" && len(u.GoFiles) > 0 {
+			file = poolfile.Find(filepath.Dir(u.GoFiles[0]))
+		}
+		if !u.Reported || seen[file] {
+			continue
+		}
+		seen[file] = true
+		set, err := poolfile.Load(file)
+		if err != nil {
+			continue // the analysis reports it
+		}
+		for _, pkg := range set.Unmatched(paths) {
+			fmt.Fprintf(complaints, "tarnvet: %s: package %s: no package of this run has this path, or imports it\n", file, pkg)
+		}
+	}
 }
 
 // formatFlag is the function of a flag that turns a format on, or off as in -json=false.

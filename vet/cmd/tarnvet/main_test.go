@@ -128,6 +128,22 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// The file of contracts is found in the directory of -C, and a package of it that the program does not have is named.
+func TestContracts(t *testing.T) {
+	dir := module(t, map[string]string{
+		"a.go":         "package program\n\nimport \"program/bufs\"\n\nfunc Use(b *bufs.Buf) int {\n\tb.Release()\n\treturn b.N\n}\n",
+		"bufs/bufs.go": "package bufs\n\ntype Buf struct{ N int }\n\nfunc (b *Buf) Release() {}\n",
+		"own.yaml":     "pools:\n  - package: program/bufs\n    release: [Buf.Release]\n  - package: program/buffs\n    release: [Buf.Release]\n",
+	})
+	var out, complaints bytes.Buffer
+	if code := run([]string{"-C", dir, "-config", "own.yaml", "./..."}, &out, &complaints); code != 3 || !strings.Contains(out.String(), "a.go:7:") || strings.Contains(out.String(), "bufs.go") {
+		t.Errorf("exit %d\n%s", code, &out)
+	}
+	if !strings.Contains(complaints.String(), "own.yaml: package program/buffs: no package") || strings.Contains(complaints.String(), "package program/bufs:") {
+		t.Error(complaints.String())
+	}
+}
+
 // -json=false prints text, as without the flag.
 func TestJSONTurnedOff(t *testing.T) {
 	var out, complaints bytes.Buffer

@@ -53,6 +53,12 @@ func IsBool(t types.Type) bool {
 	return ok && b.Info()&types.IsBoolean != 0
 }
 
+// IsFunc reports whether values of a type are functions.
+func IsFunc(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Signature)
+	return ok
+}
+
 // Live are the values that each block of a function, or one after it, uses: for each block by its index.
 func Live(fn *ssa.Function) []map[ssa.Value]bool {
 	live := make([]map[ssa.Value]bool, len(fn.Blocks))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"go/types"
 	"go/version"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -41,6 +42,8 @@ type Config struct {
 	// FromSource checks the types of what the packages import from source, where the go command would compile it: that takes less time
 	// if nothing is compiled yet, and more memory.
 	FromSource bool
+	// Paths, if it is not nil, gets the import paths of the packages and of all that they import.
+	Paths map[string]bool
 }
 
 // group holds the packages of one module or workspace.
@@ -49,6 +52,7 @@ type group struct {
 	wanted  map[string]bool   // IDs that match the patterns
 	sources map[string]string // of the importers of package tarn: path to sameFiles
 	here    map[string]bool   // paths that are loaded from source
+	paths   map[string]bool   // of all packages
 	loaded  []*packages.Package
 }
 
@@ -60,11 +64,16 @@ func Load(config Config) ([]*Unit, error) {
 	}
 	groups := make([]*group, len(configs))
 	for i, c := range configs {
-		groups[i] = &group{Config: c, wanted: map[string]bool{}, sources: map[string]string{}, here: map[string]bool{}}
+		groups[i] = &group{Config: c, wanted: map[string]bool{}, sources: map[string]string{}, here: map[string]bool{}, paths: map[string]bool{}}
 	}
 	config.Progress.next("reading the list of packages", 0)
 	if err := each(groups, (*group).graph); err != nil {
 		return nil, err
+	}
+	if config.Paths != nil {
+		for _, g := range groups {
+			maps.Copy(config.Paths, g.paths)
+		}
 	}
 	// A package that several modules use is analysed for the first of them.
 	first := map[string]bool{}
@@ -144,6 +153,7 @@ func (g *group) graph() error {
 			yes = yes || reaches[imp]
 		}
 		reaches[p] = yes
+		g.paths[p.PkgPath] = true
 		if yes && p.ID == p.PkgPath && !strings.HasSuffix(p.PkgPath, ".test") {
 			g.sources[p.PkgPath] = sameFiles(p.PkgPath, p.GoFiles)
 		}

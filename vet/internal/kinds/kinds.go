@@ -3,6 +3,7 @@ package kinds
 
 import (
 	"go/types"
+	"strings"
 
 	"github.com/tarn-go/tarn/vet/internal/code"
 	"github.com/tarn-go/tarn/vet/internal/places"
@@ -48,6 +49,11 @@ func New(pkg *types.Package) *Types {
 		}
 	}
 	return t
+}
+
+// Implements reports whether a package implements references: its code handles parts of them.
+func Implements(pkg *types.Package) bool {
+	return strings.TrimSuffix(pkg.Path(), "_test") == Tarn || strings.HasPrefix(pkg.Path(), Tarn+"/internal/")
 }
 
 func findTarn(pkg *types.Package) *types.Package {
@@ -123,14 +129,53 @@ func (t *Types) Holds(typ types.Type) bool {
 	return t.Of(typ) != Untracked || t.Pointee(typ) != Untracked
 }
 
-// OnlyLeaf returns the path of the only reference in a composite; ok is false when there are several.
-// Pointers to containers count, since they are owned together with the composite.
+// unit reports whether a type is a struct with a method Free of its own: what is in it is freed together.
+func (t *Types) unit(typ types.Type) bool {
+	named, ok := types.Unalias(typ).(*types.Named)
+	if !ok || t.Of(typ) != Composite {
+		return false
+	}
+	for m := range named.Origin().Methods() {
+		if sig := m.Signature(); (m.Name() == "Free" || m.Name() == "free") && sig.Params().Len() == 0 && sig.Results().Len() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Leaves are the paths of the Buffers and containers in a struct. Those in its arrays and slices, and what its pointers lead to, are left
+// out.
+func (t *Types) Leaves(typ types.Type) (list []places.Path) {
+	var walk func(typ types.Type, at places.Path)
+	walk = func(typ types.Type, at places.Path) {
+		switch t.Of(typ) {
+		case Handle, Container:
+			list = append(list, at)
+		case Composite:
+			if u, ok := typ.Underlying().(*types.Struct); ok {
+				for i := range u.NumFields() {
+					walk(u.Field(i).Type(), at.With(places.Step{Kind: places.Field, N: int64(i)}))
+				}
+			}
+		}
+	}
+	walk(typ, places.Path{})
+	return list
+}
+
+// OnlyLeaf returns the path of the only reference in a composite, or of the only struct in it that has references and a method Free; ok is
+// false when there are several. Pointers to containers count, since they are owned together with the composite.
 func (t *Types) OnlyLeaf(typ types.Type) (path places.Path, ok bool) {
 	n := 0
 	var walk func(typ types.Type, at places.Path)
 	walk = func(typ types.Type, at places.Path) {
 		switch t.Of(typ) {
 		case Handle, Container:
+			path = at
+			n++
+			return
+		}
+		if at != (places.Path{}) && t.unit(typ) {
 			path = at
 			n++
 			return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tarn-go/tarn/vet"
 	"github.com/tarn-go/tarn/vet/internal/driver"
+	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
 // Kind is the change made to a Free.
@@ -49,6 +50,21 @@ type edit struct {
 }
 
 func (m Mutant) String() string { return fmt.Sprintf("%s: %s %s", m.Pos, m.Kind, m.What) }
+
+// Fits reports whether a finding says what the mutant did: a report of another kind of mistake would mislead its reader.
+func (m Mutant) Fits(f driver.Finding) bool {
+	switch kind := report.Kind(f.Category); m.Kind {
+	case Remove, Forget:
+		return kind == report.Leak
+	case Double, After:
+		return kind == report.Double || kind == report.Use
+	case Early: // what used the reference may take it over, return its bytes, or free it
+		return kind == report.Use || kind == report.Double || kind == report.Escape
+	case Copy: // each copy frees, or loses, what the other one has
+		return kind == report.Copy || kind == report.Leak || kind == report.Double || kind == report.Use
+	}
+	return false
+}
 
 // freed reports whether x holds references: Free of a Buffer ends it for good; Free of the other types may be
 // repeated.
@@ -409,8 +425,7 @@ func (m Mutant) Alone(a *analysis.Analyzer, facts *driver.Facts, src map[string]
 		}
 		return &g
 	})
-	// Directives in the removed functions allow nothing now.
-	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Category == "directive" }), err
+	return found, err
 }
 
 func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]byte, trim func(*ast.File) *ast.File) ([]driver.Finding, error) {
@@ -461,7 +476,9 @@ func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]
 	}
 	p := *u.Package
 	p.Fset, p.Syntax, p.Types, p.TypesInfo = fset, files, pkg, info
-	return driver.One(a, &driver.Unit{Package: &p, Reported: true}, facts.Reading())
+	found, err := driver.One(a, &driver.Unit{Package: &p, Reported: true}, facts.Reading())
+	// That a directive allows nothing now, as in the functions that were removed, says nothing of the mistake.
+	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Category == string(report.Directive) }), err
 }
 
 // importer returns the packages that were loaded with the unit.

@@ -24,6 +24,8 @@ import (
 const (
 	leastFound = 0.85
 	leastCount = 500
+	// Of the reports at most mostFalse say something else than what was done.
+	mostFalse = 0.01
 )
 
 // noMistake lists functions in which a planted mistake has no effect, and why.
@@ -153,6 +155,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	var mu sync.Mutex
 	counts := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
 	copies := &tally{} // counted apart: the bar is for references
+	told, misled := 0, 0
 	kept := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
 	invalid := 0
 	work := make(chan Mutant)
@@ -178,6 +181,15 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 						c = copies
 					}
 					c.all++
+					for _, f := range after {
+						if !isNew(f) {
+							continue
+						}
+						if told++; !m.Fits(f) {
+							misled++
+							t.Logf("false report of %v: %v", m, f)
+						}
+					}
 					if slices.ContainsFunc(after, isNew) {
 						c.found++
 					} else {
@@ -210,21 +222,25 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	t.Logf("copies of containers: found %d of %d, %.1f %%", copies.found, copies.all, percent(*copies))
 	all := tally{in.found + fields.found, in.all + fields.all}
 	t.Logf("in all: found %d of %d, %.1f %%; %d could not be planted", all.found, all.all, percent(all), invalid)
+	t.Logf("reports: %d, of which %d say something else than what was done, %.1f %%", told, misled, 100*float64(misled)/float64(max(told, 1)))
 	if os.Getenv("TARNVET_ONLY") != "" {
 		return
 	}
-	if least := 100 * (leastFound - slack(all.all)); percent(all) < least {
+	if most := mostFalse + slack(mostFalse, told); float64(misled) > most*float64(told) {
+		t.Errorf("%d of %d reports are false", misled, told)
+	}
+	if least := 100 * (leastFound - slack(leastFound, all.all)); percent(all) < least {
 		t.Errorf("%.1f %% found, at least %.0f %% should be", percent(all), least)
 	}
 }
 
-// slack is the allowed error of a sample of n, since another sample is taken when the code changes: four
+// slack is the allowed error of a share of a sample of n, since another sample is taken when the code changes: four
 // standard deviations, which one in 30,000 random samples exceeds; 0 for all.
-func slack(n int) float64 {
+func slack(share float64, n int) float64 {
 	if os.Getenv("TARN_LONG") != "" {
 		return 0
 	}
-	return 4 * math.Sqrt(leastFound*(1-leastFound)/float64(max(n, 1)))
+	return 4 * math.Sqrt(share*(1-share)/float64(max(n, 1)))
 }
 
 // signature identifies a finding independently of the rest of its line.

@@ -8,7 +8,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"go.yaml.in/yaml/v3"
 	"go/types"
 	"io"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // An Effect is what a call does with one of its arguments.
@@ -179,6 +180,24 @@ func (p *loaded) matches(pkg string) bool {
 
 // Covers reports whether a package has contracts: it implements a pool.
 func (s *Set) Covers(pkg string) bool { return len(s.of(pkg)) > 0 }
+
+// Unmatched lists the packages of the project's file that none of some import paths is: one that is misspelt has no effect.
+func (s *Set) Unmatched(paths map[string]bool) (list []string) {
+	for i := range s.pools {
+		p := &s.pools[i]
+		if !p.user || slices.Contains(list, p.Package) {
+			continue
+		}
+		found := false
+		for path := range paths {
+			found = found || p.matches(path)
+		}
+		if !found {
+			list = append(list, p.Package)
+		}
+	}
+	return list
+}
 
 // of are the pools of a package.
 func (s *Set) of(pkg string) []*loaded {

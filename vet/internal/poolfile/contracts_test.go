@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -113,6 +114,21 @@ func TestMisspelt(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A package that no program has is the project's to know of: its path may be misspelt.
+func TestUnmatched(t *testing.T) {
+	set, err := load(t, "pools:\n  - {package: example.com/bufs, release: [Put]}\n  - {package: example.com/buffs, release: [Put]}\n  - {package: 'example.com/v*', release: [Put]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := set.Unmatched(map[string]bool{"example.com/bufs": true, "example.com/v2": true}); !slices.Equal(got, []string{"example.com/buffs"}) {
+		t.Errorf("%q", got)
+	}
+	builtin, err := Builtin()
+	if err != nil || len(builtin.Unmatched(nil)) > 0 {
+		t.Errorf("of the built-in contracts: %q, %v", builtin.Unmatched(nil), err)
 	}
 }
 

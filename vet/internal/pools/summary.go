@@ -99,18 +99,19 @@ func onlyDeferred(mc *ssa.MakeClosure) bool {
 	return true
 }
 
-// worth reports whether a function calls one that ends a reference or its views, or may return bytes of an argument.
+// worth reports whether a function calls one that ends a reference or its views, or may return bytes of an argument, or of what is in one.
 func (c *Checker) worth(fn *ssa.Function) bool {
 	if returnsBytes(fn) {
 		return true
 	}
+	returns := leadToBytes(fn.Signature.Results())
 	for _, b := range fn.Blocks {
 		for _, instr := range b.Instrs {
 			call, ok := instr.(ssa.CallInstruction)
 			if !ok {
 				continue
 			}
-			if c.ends(call.Common()) {
+			if c.ends(call.Common()) || returns && c.views(call.Common()) {
 				return true
 			}
 		}
@@ -125,15 +126,28 @@ func returnsBytes(fn *ssa.Function) bool {
 	if len(fn.Blocks) > smallBlocks {
 		return false
 	}
-	bytes := func(t *types.Tuple) bool {
-		for v := range t.Variables() {
-			if leadsToBytes(v.Type()) {
-				return true
-			}
+	return leadToBytes(fn.Signature.Params()) && leadToBytes(fn.Signature.Results())
+}
+
+// leadToBytes reports whether one of several types is a string or a slice.
+func leadToBytes(t *types.Tuple) bool {
+	for v := range t.Variables() {
+		if leadsToBytes(v.Type()) {
+			return true
 		}
-		return false
 	}
-	return bytes(fn.Signature.Params()) && bytes(fn.Signature.Results())
+	return false
+}
+
+// views reports whether a call returns bytes of an argument.
+func (c *Checker) views(call *ssa.CallCommon) bool {
+	for _, e := range c.Contracts.Lookup(code.Callee(call)) {
+		if e.Effect == poolfile.View {
+			return true
+		}
+	}
+	sum := c.summaryOf(call)
+	return sum != nil && len(sum.Views) > 0
 }
 
 func (c *Checker) ends(call *ssa.CallCommon) bool {

@@ -152,7 +152,7 @@ func (o *out) free() {
 }
 
 // post takes ownership of o.
-func post(o *out, err error) error { // want `leak: post takes ownership of o, as its comment says, but does not free it`
+func post(o *out, err error) error { // want `leak: post takes ownership of what o holds, as its comment says, but does not free o.data`
 	if err != nil {
 		return err
 	}
