@@ -26,7 +26,7 @@ func setStep(class proto.InfoClass, body []byte) step {
 
 // queryStep is a QUERY_INFO in a chain. The chain fills in req.FileID.
 func (t *tree) queryStep(req proto.QueryInfoRequest) step {
-	req.Output = t.room(req.Output)
+	req.Output = t.replyLimit(req.Output)
 	return step{cmd: proto.CommandQueryInfo, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
 		r.FileID = id
@@ -36,7 +36,7 @@ func (t *tree) queryStep(req proto.QueryInfoRequest) step {
 
 // ioctlStep is an IOCTL in a chain. The chain fills in req.FileID.
 func (t *tree) ioctlStep(req proto.IoctlRequest) step {
-	req.Output = t.room(req.Output)
+	req.Output = t.replyLimit(req.Output)
 	return step{cmd: proto.CommandIoctl, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
 		r.FileID = id
@@ -60,8 +60,8 @@ func (v view) chain(ctx context.Context, create *proto.CreateRequest, use func(c
 // prepare completes a CREATE of the operation, and waits for its turn: no request that was given up may have an effect on the file, or on
 // the one whose name target is, any more. It returns the effect of the CREATE and of the requests on its file.
 func (v view) prepare(ctx context.Context, create *proto.CreateRequest, target string) (conn.Effect, error) {
-	if v.at != 0 {
-		create.Contexts.Timewarp = v.at
+	if v.snapshot != 0 {
+		create.Contexts.Timewarp = v.snapshot
 	}
 	if v.posix && create.Contexts.Durable.Kind != proto.DurableReconnectV2 {
 		requestPOSIX(create)
@@ -139,12 +139,12 @@ func (v view) send(ctx context.Context, c chain) error {
 	if err != nil {
 		return err
 	}
-	return v.finish(c, compound, conn.FirstRefusal(compound))
+	return v.useReplies(c, compound, conn.FirstRefusal(compound))
 }
 
-// finish uses the replies of a chain, unless it has failed with err, and releases them. done[0] is the CREATE. If the chain or the use of
+// useReplies uses the replies of a chain, unless it has failed with err, and releases them. done[0] is the CREATE. If the chain or the use of
 // its replies fails, the file that it has created is removed, where the rule says so.
-func (v view) finish(c chain, done []conn.Compounded, err error) error {
+func (v view) useReplies(c chain, done []conn.Compounded, err error) error {
 	if err == nil && c.use != nil {
 		calls := make([]*conn.Call, len(done))
 		for i := range done {
@@ -161,12 +161,12 @@ func (v view) finish(c chain, done []conn.Compounded, err error) error {
 }
 
 // createdBy identifies the file that the CREATE cl has created; false if it has created none.
-func createdBy(cl *conn.Call) (made birth, created bool) {
+func createdBy(cl *conn.Call) (made fileIdentity, created bool) {
 	if cl.Status != proto.StatusSuccess {
-		return birth{}, false
+		return fileIdentity{}, false
 	}
 	r, err := proto.DecodeCreateResponse(cl.Message())
-	return birthOf(&r), err == nil && r.Action == proto.ActionCreated
+	return fileIdentityOf(&r), err == nil && r.Action == proto.ActionCreated
 }
 
 // renamedTo is the new name that one of the steps gives to the file; "" for none.
@@ -215,5 +215,5 @@ func (v view) sendSingly(ctx context.Context, c chain, closing *proto.CloseReque
 	} else if err == nil {
 		err = cerr
 	}
-	return v.finish(c, done, err)
+	return v.useReplies(c, done, err)
 }

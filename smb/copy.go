@@ -162,7 +162,7 @@ func (h *openFile) takeRanges(ctx context.Context, from *openFile, ranges, holes
 
 // sameFile compares the files of two handles. known is false when the server reports no file ids.
 func sameFile(ctx context.Context, a, b *openFile) (same, known bool, err error) {
-	if a.at != b.at {
+	if a.snapshot != b.snapshot {
 		return false, true, nil // a is of a snapshot, and b is not
 	}
 	ida, err := a.fileID(ctx)
@@ -328,9 +328,9 @@ func (h *openFile) copyFrom(ctx context.Context, from *openFile, spans []span) (
 	var segs [copiesAhead]segment
 	var chunks [chunkCount]proto.Chunk
 	p := pipeline{segs: segs[:], bound: copiesAhead * chunkCount * chunkBytes}
-	defer p.drop()
+	defer p.abandon()
 	for asked := int64(0); done < total; {
-		for asked < total && p.room() {
+		for asked < total && p.hasRoom() {
 			_, n := source.appendChunks(chunks[:0], asked, total-asked, mostCopied())
 			err := p.push(ctx, h, segment{dir: copying, off: asked, n: int(n), copy: serverCopy{source: source}})
 			if err == conn.ErrNoCredits {

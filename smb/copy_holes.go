@@ -77,9 +77,9 @@ func (h *openFile) zero(ctx context.Context, ranges []Range) error {
 	}
 	defer h.changed()
 	p := pipeline{segs: make([]segment, min(window, len(ranges))), bound: window}
-	defer p.drop()
+	defer p.abandon()
 	for asked, done := 0, 0; done < len(ranges); {
-		for asked < len(ranges) && p.room() {
+		for asked < len(ranges) && p.hasRoom() {
 			err := p.push(ctx, h, segment{dir: zeroing, n: 1, zero: zeroRange(ranges[asked])})
 			if err == conn.ErrNoCredits {
 				break

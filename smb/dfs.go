@@ -18,7 +18,7 @@ type referral struct {
 	targets []string // \server\share or a path below it, in the server's order
 
 	expires atomic.Pointer[time.Time]
-	at      atomic.Int64 // index of the target in use
+	inUse   atomic.Int64 // index of the target in use
 }
 
 // valid reports whether the lifetime of the referral has not ended.
@@ -47,7 +47,7 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 		}
 		names.addReferral(path, rest, r)
 	}
-	t2, inner, err := r.reach(ctx, m, new(way))
+	t2, inner, err := r.reach(ctx, m, new(rootCount))
 	if err != nil {
 		names.removeReferral(r)
 		return nil, "", err
@@ -62,7 +62,7 @@ func (t *tree) refer(ctx context.Context, path string) (r *referral, rest string
 	cl := t.Call(proto.CommandIoctl)
 	req := proto.IoctlRequest{
 		Code: proto.FsctlDFSGetReferrals, FileID: proto.NoFileID(),
-		Input: proto.AppendDFSReferralRequest(nil, path), Output: t.room(16 << 10),
+		Input: proto.AppendDFSReferralRequest(nil, path), Output: t.replyLimit(16 << 10),
 	}
 	cl.Expect = int(req.Output)
 	if err := t.RoundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
@@ -105,14 +105,14 @@ func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
 
 // reach connects to a target, the one in use first, and returns its tree and the path in it. The targets are
 // copies of one another: when one cannot be reached, the next one is used and stays in use.
-func (r *referral) reach(ctx context.Context, m *mount, passed *way) (*tree, string, error) {
-	first := int(r.at.Load())
+func (r *referral) reach(ctx context.Context, m *mount, roots *rootCount) (*tree, string, error) {
+	first := int(r.inUse.Load())
 	err := errNoTarget
 	for i := range r.targets {
-		at := (first + i) % len(r.targets)
-		t, inner, e := m.target(ctx, r.targets[at], passed)
+		index := (first + i) % len(r.targets)
+		t, inner, e := m.target(ctx, r.targets[index], roots)
 		if e == nil {
-			r.at.Store(int64(at))
+			r.inUse.Store(int64(index))
 			return t, inner, nil
 		}
 		err = errors.Join(err, e)
@@ -125,7 +125,7 @@ func (r *referral) reach(ctx context.Context, m *mount, passed *way) (*tree, str
 
 // target connects to \server\share\path and returns its tree and path. The path comes from the server and is
 // checked like one of the user's.
-func (m *mount) target(ctx context.Context, target string, passed *way) (*tree, string, error) {
+func (m *mount) target(ctx context.Context, target string, roots *rootCount) (*tree, string, error) {
 	parts := strings.SplitN(strings.Trim(target, `\`), `\`, 3)
 	if len(parts) < 2 || !utf8.ValidString(target) {
 		return nil, "", fmt.Errorf("%w: the DFS link leads to %q", ErrName, target)
@@ -140,6 +140,6 @@ func (m *mount) target(ctx context.Context, target string, passed *way) (*tree, 
 			return nil, "", err
 		}
 	}
-	t, err := m.s.namespace.tree(ctx, m.s, parts[0], share, passed)
+	t, err := m.s.namespace.tree(ctx, m.s, parts[0], share, roots)
 	return t, inner, err
 }

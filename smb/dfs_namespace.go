@@ -90,7 +90,7 @@ func (n *namespace) removeReferral(r *referral) {
 
 // tree returns the tree of a share that a DFS link on a server of from names, and connects it if necessary. What has never been connected
 // is not kept, and so does not count: a link may name servers that do not exist.
-func (n *namespace) tree(ctx context.Context, from *Session, host, share string, passed *way) (*tree, error) {
+func (n *namespace) tree(ctx context.Context, from *Session, host, share string, roots *rootCount) (*tree, error) {
 	host, err := n.dialled.allowedReferral(host)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (n *namespace) tree(ctx context.Context, from *Session, host, share string,
 	if err != nil {
 		return nil, err
 	}
-	t, err := m.tree(ctx, passed)
+	t, err := m.tree(ctx, roots)
 	n.tried(m)
 	return t, err
 }

@@ -39,12 +39,12 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	return r, nil
 }
 
-// way counts the DFS roots on the way to one tree.
-type way struct{ roots int }
+// rootCount counts the DFS roots on the way to one tree.
+type rootCount struct{ n int }
 
-// pass counts one more root. A target of a root may be another root, also one that was passed before.
-func (w *way) pass() error {
-	if w.roots++; w.roots > maxLinks {
+// add counts one more root. A target of a root may be another root, also one that was passed before.
+func (c *rootCount) add() error {
+	if c.n++; c.n > maxLinks {
 		return errLinks
 	}
 	return nil
@@ -55,11 +55,11 @@ const rootRetry = time.Minute
 
 // rootTree returns the tree of a target of the mount's DFS root. When no target can be reached, the next call asks for the referral
 // again.
-func (m *mount) rootTree(ctx context.Context, r *referral, passed *way) (*tree, error) {
-	if err := passed.pass(); err != nil {
+func (m *mount) rootTree(ctx context.Context, r *referral, roots *rootCount) (*tree, error) {
+	if err := roots.add(); err != nil {
 		return nil, err
 	}
-	t, _, err := r.reach(ctx, m, passed)
+	t, _, err := r.reach(ctx, m, roots)
 	if err != nil && ctx.Err() == nil {
 		r.keep(0)
 	}

@@ -31,7 +31,7 @@ const maxUndurable = 3
 func (t view) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability
 	cfg := &t.m.s.cfg
-	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || t.at != 0 ||
+	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || t.snapshot != 0 ||
 		t.undurable.Load() >= maxUndurable {
 		return d, nil
 	}
@@ -125,7 +125,7 @@ func (h *openFile) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	t, id, d := h.t, h.id, h.durable
 	h.mu.Unlock()
 	cause, with := t.Err(), t.with
-	t, err := h.m.tree(ctx, new(way))
+	t, err := h.m.tree(ctx, new(rootCount))
 	if err != nil {
 		return nil, none, err
 	}
@@ -166,6 +166,7 @@ func (h *openFile) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	h.durable.granted = r.Oplock == proto.OplockBatch ||
 		r.Oplock == proto.OplockLease && r.Contexts.Lease.State&proto.LeaseHandle != 0
 	h.mu.Unlock()
+	h.reopened.Store(true)
 	return t, r.FileID, nil
 }
 
@@ -174,7 +175,7 @@ func (h *openFile) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 func (h *openFile) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	req := listRequest(h.remote)
-	r, _, err := view{tree: t, kind: opReopen, at: h.at}.create(ctx, req, nil)
+	r, _, err := view{tree: t, kind: opReopen, snapshot: h.snapshot}.create(ctx, req, nil)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))

@@ -125,4 +125,4 @@ func (f *File) Close() error {
 }
 
 // Share returns the share of the file, with the file's context.
-func (f *File) Share() *Share { return &Share{m: f.h.m, ctx: f.ctx, at: f.h.at} }
+func (f *File) Share() *Share { return &Share{m: f.h.m, ctx: f.ctx, snapshot: f.h.snapshot} }

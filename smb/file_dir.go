@@ -27,7 +27,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 		}
 	}()
 	var list []*info
-	var bytes held
+	var held heldBytes
 	for n <= 0 || len(list) < n {
 		e, err := h.dir.next(ctx)
 		if err == io.EOF {
@@ -37,7 +37,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 			break
 		}
 		if err == nil {
-			err = bytes.add(h.m.s, e.name)
+			err = held.add(h.m.s, e.name)
 		}
 		if err != nil {
 			return list, err

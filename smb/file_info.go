@@ -125,9 +125,7 @@ func (f *File) Chtimes(atime, mtime time.Time) error {
 // sets or clears the read-only attribute by the owner's write bit of mode, and the other bits are ignored.
 func (f *File) Chmod(mode fs.FileMode) error {
 	if f.h.grants.POSIX != nil {
-		ctx, cancel := f.h.m.s.bounded(f.ctx)
-		defer cancel()
-		return f.wrap("chmod", f.h.chmod(ctx, mode))
+		return f.wrap("chmod", f.chmod(mode))
 	}
 	fi, err := f.Stat()
 	if err != nil {

@@ -65,7 +65,7 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 		return h.off, f.wrap("seek", errNegative)
 	}
 	if h.isDir && at == 0 {
-		h.dropListing()
+		h.discardListing()
 	}
 	h.off = at
 	return at, nil

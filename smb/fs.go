@@ -163,8 +163,8 @@ func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
 type walk struct {
 	s     *Share
 	fn    fs.WalkDirFunc
-	above []DirID // of the directories that contain the one that is visited
-	held  held    // entries of these
+	above []DirID   // of the directories that contain the one that is visited
+	held  heldBytes // entries of these
 }
 
 // visit visits name and everything below it.

@@ -19,16 +19,16 @@ type handle struct {
 
 // openFile is a file that is open on the server. Its methods use no position.
 type openFile struct {
-	m       *mount
-	name    string // as the user gave it
-	remote  string
-	change  effect // of requests on this file
-	append  bool
-	isDir   bool
-	at      proto.Filetime // of the snapshot; zero: the current version
-	created bool           // the CREATE created the file
-	opened  proto.Filetime // the file's last write time at the CREATE
-	made    birth
+	m        *mount
+	name     string // as the user gave it
+	remote   string
+	change   effect // of requests on this file
+	append   bool
+	isDir    bool
+	snapshot proto.Filetime // of the snapshot; zero: the current version
+	created  bool           // the CREATE created the file
+	opened   proto.Filetime // the file's last write time at the CREATE
+	made     fileIdentity
 
 	mu      sync.Mutex
 	t       *tree
@@ -43,6 +43,8 @@ type openFile struct {
 	sparse  atomic.Bool   // marked so when it was opened, or since
 	version atomic.Uint64 // counts changes made through this session
 	ended   atomic.Bool   // closed; for the goroutine that holds the position
+
+	reopened atomic.Bool // by a durable handle, which has no POSIX extensions
 
 	reopening chan struct{} // capacity 1, full when free: taken by the goroutine that reopens
 }
@@ -63,7 +65,7 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 			isDir:     r.Attributes&proto.AttrDirectory != 0,
 			created:   r.Action == proto.ActionCreated,
 			opened:    r.Times.LastWrite,
-			made:      birthOf(r),
+			made:      fileIdentityOf(r),
 			reopening: make(chan struct{}, 1),
 		},
 		reader: reader{position: make(chan struct{}, 1)},
@@ -146,13 +148,13 @@ func (h *handle) tryDiscard() {
 // discardBuffered drops the read-ahead and the listing. The caller holds the position.
 func (h *handle) discardBuffered() {
 	h.discardReadAhead()
-	h.dropListing()
+	h.discardListing()
 }
 
-func (h *handle) dropListing() {
+func (h *handle) discardListing() {
 	h.delist()
 	if h.dir != nil {
-		h.dir.drop()
+		h.dir.freeReply()
 		h.dir = nil
 	}
 }

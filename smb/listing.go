@@ -40,7 +40,7 @@ type listing struct {
 	seed     maphash.Seed
 	returned []uint64            // hashes of the names returned, 8 bytes an entry
 	skip     map[uint64]struct{} // after a loss: hashes of the names to skip
-	left     budget              // since the last new entry
+	budget   budget              // since the last new entry
 }
 
 func newListing(h *handle, class proto.DirClass) *listing {
@@ -79,7 +79,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			if !isEntryName(name) {
 				fresh, err := l.count(name)
 				if err != nil {
-					l.drop()
+					l.freeReply()
 					return nil, err
 				}
 				if fresh {
@@ -88,13 +88,13 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 				continue
 			}
 			if e.Attributes&proto.AttrReparsePoint != 0 && l.class == proto.FileDirectoryInformation {
-				l.drop()
+				l.freeReply()
 				l.widen()
 				break
 			}
 			fresh, err := l.count(name)
 			if err != nil {
-				l.drop()
+				l.freeReply()
 				return nil, err
 			}
 			if fresh {
@@ -104,7 +104,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 		if err := l.entries.Err(); err != nil {
 			return nil, l.refuse(err)
 		}
-		l.drop()
+		l.freeReply()
 		if !l.ended {
 			err := l.fetch(ctx)
 			l.ended = err == io.EOF
@@ -125,7 +125,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 
 // refuse ends the connection because of the reply that is being read, the rest of which is not used.
 func (l *listing) refuse(err error) error {
-	l.drop()
+	l.freeReply()
 	return l.t.Malformed(err)
 }
 
@@ -150,7 +150,7 @@ func (l *listing) count(name string) (fresh bool, err error) {
 		return false, ErrTooMany
 	}
 	l.returned = append(l.returned, hash)
-	l.left.progress()
+	l.budget.progress()
 	return true, nil
 }
 
@@ -177,13 +177,13 @@ func (l *listing) fetch(ctx context.Context) error {
 		case proto.StatusNoMoreFiles, proto.StatusNoSuchFile:
 			return io.EOF
 		}
-		l.dropAhead() // the request is repeated: its reply is the error
+		l.freeAhead() // the request is repeated: its reply is the error
 	}
 	s := segment{dir: listingEntries, n: 1, listing: l}
-	if err := l.h.issue(ctx, &l.left, &s, conn.WaitForCredits); err != nil {
+	if err := l.h.issue(ctx, &l.budget, &s, conn.WaitForCredits); err != nil {
 		return err
 	}
-	return l.h.complete(ctx, &l.left, &s)
+	return l.h.complete(ctx, &l.budget, &s)
 }
 
 // start sends a QUERY_DIRECTORY for the next entries; on a new connection, for the first ones.
@@ -215,7 +215,7 @@ func (t *tree) queryDirectory(id proto.FileID, class proto.DirClass, flags proto
 
 // restart starts the listing from the first entry, on another connection.
 func (l *listing) restart(t *tree, id proto.FileID) error {
-	if l.t != nil && !l.left.countLoss(l.t) {
+	if l.t != nil && !l.budget.countLoss(l.t) {
 		return l.t.Err()
 	}
 	l.t, l.id = t, id
@@ -228,7 +228,7 @@ func (l *listing) restart(t *tree, id proto.FileID) error {
 
 // begin makes the next request ask for the first entries; those that were returned are skipped.
 func (l *listing) begin() {
-	l.dropAhead()
+	l.freeAhead()
 	l.begun, l.first, l.barren = false, "", 0
 	l.skip = make(map[uint64]struct{}, len(l.returned))
 	for _, hash := range l.returned {
@@ -270,16 +270,16 @@ func (l *listing) take(cl *conn.Call) error {
 	return nil
 }
 
-// drop frees the reply.
-func (l *listing) drop() {
+// freeReply frees the reply.
+func (l *listing) freeReply() {
 	if l.cl != nil {
 		l.cl.Release()
 	}
 	l.cl, l.entries = nil, proto.DirEntries{}
 }
 
-// dropAhead frees the replies that came with the one that opened the directory.
-func (l *listing) dropAhead() {
+// freeAhead frees the replies that came with the one that opened the directory.
+func (l *listing) freeAhead() {
 	for _, cl := range l.ahead {
 		cl.Release()
 	}
@@ -303,7 +303,7 @@ func listRequest(remote string) *proto.CreateRequest {
 // or more bytes than Limits.MaxListing, the error matches ErrTooMany. After an error it returns the entries that it has read. A name that is a path
 // is left out: ReadDir then returns the others and an error that matches ErrName.
 func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
-	return s.readDir(name, new(held), enterAny)
+	return s.readDir(name, new(heldBytes), enterAny)
 }
 
 // DirID identifies a directory on its server. The zero DirID means that the server does not report ids. Volume is 0 where it reports ids
@@ -314,7 +314,7 @@ type DirID struct{ File, Volume uint64 }
 // that they read, to detect one that contains itself ([ErrLoop]), as [Share.WalkDir] does.
 func (s *Share) ReadDirID(name string) ([]fs.DirEntry, DirID, error) {
 	var l *listing
-	list, err := s.readDir(name, new(held), func(of *listing) error {
+	list, err := s.readDir(name, new(heldBytes), func(of *listing) error {
 		l = of
 		return nil
 	})
@@ -336,24 +336,24 @@ func (l *listing) dirID() DirID {
 // of the hash by which a listing knows it again.
 const entryCost = 128
 
-// held counts the bytes of entries that one call holds.
-type held struct{ bytes int }
+// heldBytes counts the bytes of entries that one call holds.
+type heldBytes struct{ n int }
 
 // add counts an entry, and fails when it is one too many.
-func (n *held) add(s *Session, name string) error {
-	if n.bytes += entryCost + len(name); n.bytes > s.cfg.Limits.MaxListing {
+func (h *heldBytes) add(s *Session, name string) error {
+	if h.n += entryCost + len(name); h.n > s.cfg.Limits.MaxListing {
 		return ErrTooMany
 	}
 	return nil
 }
 
 // readDir is ReadDir of a directory unless enter returns an error for it.
-func (s *Share) readDir(name string, n *held, enter func(*listing) error) ([]fs.DirEntry, error) {
+func (s *Share) readDir(name string, held *heldBytes, enter func(*listing) error) ([]fs.DirEntry, error) {
 	var list []fs.DirEntry
 	var failed error
 	for e, err := range s.entries(name, enter) {
 		if err == nil {
-			err = pathError("readdir", name, n.add(s.m.s, e.Name()))
+			err = pathError("readdir", name, held.add(s.m.s, e.Name()))
 		}
 		if failed = err; err != nil {
 			break
@@ -406,8 +406,8 @@ func (s *Share) entries(name string, enter func(*listing) error) iter.Seq2[fs.Di
 
 // end closes the directory, and frees what the listing holds.
 func (l *listing) end(ctx context.Context) {
-	l.dropAhead()
-	l.drop()
+	l.freeAhead()
+	l.freeReply()
 	ctx, cancel := l.h.m.s.closing(ctx)
 	defer cancel()
 	l.h.close(ctx)
@@ -435,7 +435,7 @@ func (s *Share) openListingOn(ctx context.Context, t view, name string, create *
 		return nil, err
 	}
 	h := newHandle(t.tree, name, create.Name, &r)
-	h.at = create.Contexts.Timewarp
+	h.snapshot = create.Contexts.Timewarp
 	l := newListing(h, class)
 	if !together {
 		return l, nil
@@ -444,7 +444,7 @@ func (s *Share) openListingOn(ctx context.Context, t view, name string, create *
 	l.ahead = []*conn.Call{frame[1].Call, frame[2].Call}
 	if class != l.class { // class has too little
 		t.m.noDiskIDs.Store(true)
-		l.dropAhead()
+		l.freeAhead()
 	}
 	return l, nil
 }

@@ -54,8 +54,8 @@ func (m *mount) connected() bool {
 }
 
 // tree is connectedTree for an operation on a file.
-func (m *mount) tree(ctx context.Context, passed *way) (*tree, error) {
-	t, err := m.connectedTree(ctx, passed)
+func (m *mount) tree(ctx context.Context, roots *rootCount) (*tree, error) {
+	t, err := m.connectedTree(ctx, roots)
 	var refused *ResponseError
 	if errors.As(err, &refused) && refused.Command == proto.CommandTreeConnect.String() && !errors.Is(err, ErrConnLost) {
 		err = &lostError{ErrShareLost, err}
@@ -64,7 +64,7 @@ func (m *mount) tree(ctx context.Context, passed *way) (*tree, error) {
 }
 
 // connectedTree returns the share's tree on a live connection, and connects it if necessary.
-func (m *mount) connectedTree(ctx context.Context, passed *way) (*tree, error) {
+func (m *mount) connectedTree(ctx context.Context, roots *rootCount) (*tree, error) {
 	t, root, err := m.current()
 	if err == nil && t == nil && root == nil {
 		t, root, err = m.connect(ctx)
@@ -72,7 +72,7 @@ func (m *mount) connectedTree(ctx context.Context, passed *way) (*tree, error) {
 	if err != nil || t != nil {
 		return t, err
 	}
-	return m.rootTree(ctx, root, passed)
+	return m.rootTree(ctx, root, roots)
 }
 
 // connect connects the share, or finds that it is a DFS root on other servers. It does not follow the root: the targets may be

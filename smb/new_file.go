@@ -70,20 +70,20 @@ func (h *openFile) removeCreated() {
 	t.removeCreated(h.remote, h.made)
 }
 
-// birth identifies a file beside others that have had its name: file systems of Unix give a new file the id of one that was removed, and
+// fileIdentity identifies a file beside others that have had its name: file systems of Unix give a new file the id of one that was removed, and
 // NTFS gives it the time of creation of one that was removed less than 15 s before.
-type birth struct {
+type fileIdentity struct {
 	time       proto.Filetime
 	id, volume uint64 // zero: the server does not report them
 }
 
-func birthOf(r *proto.CreateResponse) birth {
-	return birth{r.Times.Creation, r.Contexts.DiskFileID, r.Contexts.VolumeID}
+func fileIdentityOf(r *proto.CreateResponse) fileIdentity {
+	return fileIdentity{r.Times.Creation, r.Contexts.DiskFileID, r.Contexts.VolumeID}
 }
 
 // removeCreated removes the file remote, which this client has created, although the operation has failed or its caller has
 // returned. If another file has the name by now, it stays.
-func (t *tree) removeCreated(remote string, made birth) {
+func (t *tree) removeCreated(remote string, made fileIdentity) {
 	ctx, cancel := t.m.s.closing(context.Background())
 	defer cancel()
 	req := statRequest(remote)
@@ -97,7 +97,7 @@ func (t *tree) removeCreated(remote string, made birth) {
 	set := func(class proto.InfoClass, body []byte) error {
 		return t.Do(ctx, t.Call(proto.CommandSetInfo), &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: r.FileID, Info: body})
 	}
-	if birthOf(&r) == made && hasStatus(set(proto.ClassDisposition, proto.AppendDelete(nil)), proto.StatusCannotDelete) &&
+	if fileIdentityOf(&r) == made && hasStatus(set(proto.ClassDisposition, proto.AppendDelete(nil)), proto.StatusCannotDelete) &&
 		set(proto.ClassBasic, modeBits(proto.AttrNormal)) == nil { // it was created read-only
 		set(proto.ClassDisposition, proto.AppendDelete(nil))
 	}

@@ -80,19 +80,22 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := t.create(ctx, req, nil)
+	r, truncated, err := t.createEmptied(ctx, req, o.flag)
 	if err != nil {
 		t.m.s.leases.dismiss(d.lease)
 		return nil, err
 	}
 	h := newHandle(t.tree, o.name+o.suffix, remote, &r)
-	h.at = req.Contexts.Timewarp
+	h.snapshot = req.Contexts.Timewarp
 	h.grant(d)
 	if h.isDir && o.flag&(os.O_WRONLY|os.O_RDWR) != 0 {
 		h.close(ctx)
 		return nil, errIsDirectory
 	}
-	if o.flag&os.O_TRUNC != 0 && r.EndOfFile > 0 && r.Action == proto.ActionOpened {
+	switch {
+	case truncated:
+		h.length.Store(0)
+	case o.flag&os.O_TRUNC != 0 && r.EndOfFile > 0 && r.Action == proto.ActionOpened:
 		if err := t.truncateOpened(ctx, h); err != nil {
 			h.close(ctx)
 			return nil, err
@@ -102,8 +105,28 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 	return &File{h: h}, nil
 }
 
-// truncateOpened empties a file that was just opened. No disposition of CREATE does it: OVERWRITE and OVERWRITE_IF remove a file's
-// alternate streams and extended attributes, too, and replace its attributes (MS-FSA 2.1.5.1.2).
+// createEmptied sends the CREATE of an opening with flag and, with os.O_TRUNC, a request that empties the file in the same frame. No
+// disposition of CREATE does that: OVERWRITE and OVERWRITE_IF remove a file's alternate streams and extended attributes, too, and replace
+// its attributes (MS-FSA 2.1.5.1.2). truncated is false if the file has not been emptied so; it may have been empty.
+func (v view) createEmptied(ctx context.Context, req *proto.CreateRequest, flag int) (r proto.CreateResponse, truncated bool, err error) {
+	if flag&os.O_TRUNC == 0 || flag&os.O_EXCL != 0 {
+		r, _, err = v.create(ctx, req, nil)
+		return r, false, err
+	}
+	empty := proto.SetInfoRequest{Type: proto.InfoFile, Class: proto.ClassEndOfFile, FileID: proto.RelatedFileID(), Info: proto.AppendSize(nil, 0)}
+	frame := []conn.Compounded{
+		{}, // the CREATE
+		{Call: v.Call(proto.CommandSetInfo), Request: &empty, AnyStatus: true},
+	}
+	r, together, err := v.create(ctx, req, frame)
+	if err == nil && together {
+		truncated = frame[1].Call.Status == proto.StatusSuccess
+		frame[1].Call.Release()
+	}
+	return r, truncated, err
+}
+
+// truncateOpened empties a file that was just opened.
 func (t *tree) truncateOpened(ctx context.Context, h *handle) error {
 	cl := t.Call(proto.CommandSetInfo)
 	cl.Effect = h.effect(opTruncateFile)
@@ -175,7 +198,7 @@ func (s *Share) open(ctx context.Context, t view, name, remote string, req *prot
 		return nil, err
 	}
 	h := newHandle(t.tree, name, remote, &r)
-	h.at = req.Contexts.Timewarp
+	h.snapshot = req.Contexts.Timewarp
 	return h, nil
 }
 
@@ -191,6 +214,9 @@ func (v view) create(ctx context.Context, req *proto.CreateRequest, frame []conn
 	cl := v.createCall(req.Name, change, staysOpen)
 	if frame != nil {
 		frame[0] = conn.Compounded{Call: cl, Request: req}
+		for i := range frame {
+			frame[i].Call.Effect = change
+		}
 		err = v.Compound(ctx, frame)
 		if together = err != conn.ErrNoCredits; !together {
 			cl = v.createCall(req.Name, change, staysOpen)

@@ -21,8 +21,8 @@ type operation struct {
 // view is a tree as one operation uses it.
 type view struct {
 	*tree
-	kind opKind
-	at   proto.Filetime // of the snapshot in which files are opened; zero: the current version
+	kind     opKind
+	snapshot proto.Filetime // in which files are opened; zero: the current version
 }
 
 // run runs op under the share's context, within Limits.OperationTimeout.
@@ -46,9 +46,9 @@ func (s *Share) runIn(ctx context.Context, op operation) error {
 		}
 		return op.do(ctx, v, remote)
 	}
-	v := view{kind: op.kind, at: s.at}
+	v := view{kind: op.kind, snapshot: s.snapshot}
 	connect := func() (_ *tree, err error) {
-		v.tree, err = s.m.tree(ctx, new(way))
+		v.tree, err = s.m.tree(ctx, new(rootCount))
 		return v.tree, err
 	}
 	return s.m.s.run(ctx, rule, new(budget), connect, func() error {

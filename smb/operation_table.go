@@ -156,7 +156,7 @@ func (k opKind) rule() opRule {
 	case opTruncate:
 		return opRule{methods: "`Truncate`", changes: changesContent}
 	case opSet:
-		return opRule{methods: "`Chtimes`, `Chmod`, `SetExtendedAttribute`, `SetSecurityDescriptor`", changes: changesAttributes}
+		return opRule{methods: "`Chtimes`, `Lchtimes`, `Chmod`, `Chown`, `SetExtendedAttribute`, `SetSecurityDescriptor`", changes: changesAttributes}
 	case opMkdir:
 		return opRule{methods: "`Mkdir`, `MkdirAll`", repeat: sentOnce, changes: changesNames}
 	case opRename:

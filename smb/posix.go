@@ -3,7 +3,9 @@ package smb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 
@@ -161,7 +163,36 @@ func (s *Share) chmod(name string, mode fs.FileMode) (done bool, err error) {
 	return done, err
 }
 
-// chmod sets the permissions of the open file, which has the extensions.
+// chmod sets the permissions of the open file, which was opened with the extensions. Samba refuses it on a handle that was opened again
+// after a loss, which has them no more: then it is done by the name, if that is still the file's.
+func (f *File) chmod(mode fs.FileMode) error {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	err := f.h.chmod(ctx, mode)
+	if !f.h.reopened.Load() || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	id, iderr := f.h.fileID(ctx)
+	if iderr != nil || id == 0 {
+		return errors.Join(err, iderr)
+	}
+	return f.Share().runIn(ctx, operation{kind: opSet, name: f.h.name, do: func(ctx context.Context, t view, remote string) error {
+		req := statRequest(remote)
+		req.Access |= proto.AccessWriteDAC
+		req.Contexts.QueryOnDiskID = true
+		r, _, err := t.create(ctx, req, nil)
+		if err != nil {
+			return err
+		}
+		if !t.posix || r.Contexts.DiskFileID != id {
+			err = fmt.Errorf("%w: the file that was opened again has another name", ErrHandleLost)
+		} else {
+			err = t.Do(ctx, t.Call(proto.CommandSetInfo), modeRequest(r.FileID, mode))
+		}
+		return errors.Join(err, t.closeID(ctx, r.FileID))
+	}})
+}
+
 func (h *openFile) chmod(ctx context.Context, mode fs.FileMode) error {
 	return h.run(ctx, opSetFile, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandSetInfo)
@@ -170,10 +201,54 @@ func (h *openFile) chmod(ctx context.Context, mode fs.FileMode) error {
 	})
 }
 
+// Chown sets the owner and the group of the named file by their ids on the server, as os.Chown does; -1 leaves one as it is. Servers let
+// few users do that: the error then matches fs.ErrPermission. It matches ErrUnsupported where the server has no POSIX extensions
+// ([Dialer.POSIX]); [Share.SetSecurityDescriptor] sets owners by their SIDs there.
+func (s *Share) Chown(name string, uid, gid int) error {
+	return pathError("chown", name, s.chown(name, uid, gid))
+}
+
+func (s *Share) chown(name string, uid, gid int) error {
+	var owner, group proto.SID
+	var parts proto.SecurityInformation
+	for _, x := range []struct {
+		id    int
+		sid   func(uint32) proto.SID
+		to    *proto.SID
+		parts proto.SecurityInformation
+	}{{uid, proto.UnixUserSID, &owner, proto.OwnerSecurity}, {gid, proto.UnixGroupSID, &group, proto.GroupSecurity}} {
+		switch {
+		case x.id == -1:
+		case x.id < 0 || int64(x.id) > math.MaxUint32:
+			return fs.ErrInvalid
+		default:
+			*x.to = x.sid(uint32(x.id))
+			parts |= x.parts
+		}
+	}
+	return s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
+		if !t.posix {
+			return errNoPOSIX
+		}
+		req := statRequest(remote)
+		if parts == 0 {
+			return t.chain(ctx, req, nil) // the file must exist nevertheless
+		}
+		req.Access |= proto.AccessWriteOwner
+		return t.chain(ctx, req, nil, step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) conn.Request {
+			return &proto.SetInfoRequest{
+				Type: proto.InfoSecurity, Security: parts, FileID: id, Info: proto.AppendOwnerDescriptor(nil, owner, group),
+			}
+		}})
+	}})
+}
+
+var errNoPOSIX = fmt.Errorf("%w: the share has no POSIX extensions", ErrUnsupported)
+
 // describePOSIX is describe for a file that has the extensions.
 func (h *openFile) describePOSIX(ctx context.Context, kind opKind) (fi *info, err error) {
 	err = h.run(ctx, kind, func(t *tree, id proto.FileID) error {
-		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassPOSIX, Output: t.room(1 << 10), FileID: id}
+		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassPOSIX, Output: t.replyLimit(1 << 10), FileID: id}
 		return t.query(ctx, &req, func(b []byte) error {
 			i, err := proto.DecodePOSIXInfo(b)
 			if err == nil {

@@ -20,10 +20,12 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// startPOSIX starts a Samba server that has the POSIX extensions, and mounts its share with them. cut loses the connection.
-func startPOSIX(t *testing.T, mode rig.Mode) (srv *rig.Server, share *smb.Share, cut func()) {
+// startPOSIX starts a Samba server that has the POSIX extensions, with further lines for its share, and mounts that with them. cut loses
+// the connection.
+func startPOSIX(t *testing.T, mode rig.Mode, lines ...string) (srv *rig.Server, share *smb.Share, cut func()) {
 	t.Helper()
-	srv = rigtest.StartPOSIX(t, "..", rig.Config{Mode: mode, Share: []string{"mangled names = no", "kernel oplocks = no", "kernel share modes = no", "posix locking = no"},
+	lines = append(lines, "mangled names = no", "kernel oplocks = no", "kernel share modes = no", "posix locking = no")
+	srv = rigtest.StartPOSIX(t, "..", rig.Config{Mode: mode, Share: lines,
 		Shares: []string{"[windows]", "  path = %DIR%", "  read only = no", "  smb3 unix extensions = no"}})
 	var last net.Conn
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, POSIX: true, Pool: newPool(t),
@@ -162,22 +164,85 @@ func must1[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-// TestPOSIXAcrossLoss uses an open file, and lists, after the connection was lost.
+// TestChown changes owners and groups, as a user whom the server permits that and as one whom it does not.
+func TestChown(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	for _, mode := range modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv, share, _ := startPOSIX(t, mode, "force user = root")
+			must(t, share.WriteFile("file", nil, 0o640))
+			must(t, share.Mkdir("dir", 0o755))
+			must(t, os.Symlink("file", filepath.Join(srv.Dir, "link")))
+			owners := func(name string, uid, gid int, want [2]uint32) {
+				t.Helper()
+				must(t, share.Chown(name, uid, gid))
+				fi, err := os.Stat(filepath.Join(srv.Dir, name))
+				must(t, err)
+				st := fi.Sys().(*syscall.Stat_t)
+				if got := [2]uint32{st.Uid, st.Gid}; got != want {
+					t.Errorf("%s: owners %v, want %v", name, got, want)
+				}
+				if name != "link" {
+					describes(t, srv, name, must1(share.Stat(name))(t))
+				}
+			}
+			owners("file", 12345, 54321, [2]uint32{12345, 54321})
+			owners("file", -1, 7, [2]uint32{12345, 7})
+			owners("file", 8, -1, [2]uint32{8, 7})
+			owners("file", -1, -1, [2]uint32{8, 7})
+			owners("dir", 1, 2, [2]uint32{1, 2})
+			owners("link", 9, 10, [2]uint32{9, 10})
+			if err := share.Chown("missing", -1, -1); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			if err := share.Chown("file", -2, 0); !errors.Is(err, fs.ErrInvalid) {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		_, share, _ := startPOSIX(t, rig.Plain)
+		must(t, share.WriteFile("file", nil, 0o640))
+		if err := share.Chown("file", 12345, -1); !errors.Is(err, fs.ErrPermission) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPOSIXAcrossLoss uses an open file, changes its permissions and lists, after the connection was lost.
 func TestPOSIXAcrossLoss(t *testing.T) {
 	srv, share, cut := startPOSIX(t, rig.Signed)
-	f, err := share.OpenFile("file", os.O_RDWR|os.O_CREATE, 0o640)
-	must(t, err)
-	cut()
-	_, err = f.WriteAt([]byte("data"), 0)
-	must(t, err)
-	if fi := must1(f.Stat())(t); fi.Size() != 4 {
-		t.Errorf("%d bytes", fi.Size())
+	must(t, share.Mkdir("dir", 0o755))
+	for _, name := range []string{"file", "dir/file"} {
+		f, err := share.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o640)
+		must(t, err)
+		cut()
+		_, err = f.WriteAt([]byte("data"), 0)
+		must(t, err)
+		if fi := must1(f.Stat())(t); fi.Size() != 4 {
+			t.Errorf("%s: %d bytes", name, fi.Size())
+		}
+		cut()
+		must(t, f.Chmod(0o604))
+		describes(t, srv, name, must1(share.Stat(name))(t))
+		if fi := must1(os.Stat(filepath.Join(srv.Dir, name)))(t); fi.Mode() != 0o604 {
+			t.Errorf("%s: mode %v", name, fi.Mode())
+		}
+		must(t, f.Close())
+		cut()
+		describes(t, srv, name, must1(share.Stat(name))(t))
 	}
-	must(t, f.Close())
+	f, err := share.OpenFile(`dir/a:b*"?`, os.O_RDWR|os.O_CREATE, 0o640) // Samba does not open such a name again
+	must(t, err)
 	cut()
-	describes(t, srv, "file", must1(share.Stat("file"))(t))
+	if _, err := f.WriteAt([]byte("data"), 0); !errors.Is(err, smb.ErrHandleLost) {
+		t.Errorf("a name that Windows does not have: %v", err)
+	}
+	f.Close()
 	cut()
-	if list, err := share.ReadDir(""); err != nil || len(list) != 1 {
+	if list, err := share.ReadDir("dir"); err != nil || len(list) != 2 {
 		t.Errorf("%v, %v", list, err)
 	}
 }
@@ -190,6 +255,9 @@ func TestNotPOSIX(t *testing.T) {
 		must(t, err)
 		if p := fi.Sys().(*smb.FileStat).POSIX; p != nil || fi.Mode() != 0o666 {
 			t.Errorf("%v, %+v", fi.Mode(), p)
+		}
+		if err := share.Chown("file", 1, 1); !errors.Is(err, smb.ErrUnsupported) {
+			t.Errorf("changing the owner: %v", err)
 		}
 		if _, err := share.Stat("a:b"); !errors.Is(err, smb.ErrName) {
 			t.Errorf("a name with a colon: %v", err)

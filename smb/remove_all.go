@@ -60,7 +60,7 @@ type removal struct {
 	busy    int          // requests, or listings, that have not ended
 	listing int          // of these, listings
 	crowded bool         // listings had too many entries together: from then on each runs alone
-	held    atomic.Int64 // entries that are known
+	known   atomic.Int64 // entries that are known
 	bytes   atomic.Int64 // that these count for
 	listed  []*directory // those with entries that are to be removed
 	full    []*directory // those that are to be listed
@@ -91,7 +91,7 @@ func (x removable) cost() int64 { return int64(entryCost + len(x.name)) }
 // forget takes entries off those that are known.
 func (r *removal) forget(entries ...removable) {
 	for _, x := range entries {
-		r.held.Add(-1)
+		r.known.Add(-1)
 		r.bytes.Add(-x.cost())
 	}
 }
@@ -134,7 +134,7 @@ func (r *removal) removeRoot(root *directory) error {
 	}
 	dir, base := split(root.remote)
 	err = r.s.run(operation{kind: opDescribe, name: dir, do: func(ctx context.Context, t view, dir string) error {
-		r.in, root.remote = &Share{m: t.m, ctx: r.s.ctx, at: r.s.at}, join(dir, base)
+		r.in, root.remote = &Share{m: t.m, ctx: r.s.ctx, snapshot: r.s.snapshot}, join(dir, base)
 		return t.chain(ctx, statRequest(dir), nil)
 	}})
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *removal) list(d *directory) (names []removable, err error) {
 			break
 		}
 		x := removable{e.name, e.id}
-		entries, bytes := r.held.Add(1), r.bytes.Add(x.cost())
+		entries, bytes := r.known.Add(1), r.bytes.Add(x.cost())
 		if l := &r.s.m.s.cfg.Limits; entries > int64(l.MaxEntries) || bytes > int64(l.MaxListing) {
 			r.forget(x)
 			err = ErrTooMany

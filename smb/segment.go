@@ -83,8 +83,8 @@ func (s *segment) finish(ctx context.Context, cl *conn.Call) (n int, err error) 
 	return s.n, nil
 }
 
-// drop cancels the request of a segment and frees its memory.
-func (s *segment) drop() {
+// abandon cancels the request of a segment and frees its memory.
+func (s *segment) abandon() {
 	if cl := s.cl; cl != nil {
 		s.cl = nil
 		s.finish(endedContext(), cl) // waits until nothing is received into data any more

@@ -38,7 +38,7 @@ func (s *Session) newServer(addr string) *server {
 func (s *Session) using() *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.servers[s.at]
+	return s.servers[s.inUse]
 }
 
 // dial makes a connection and logs in: with the server in use or, when that cannot be reached, with the next
@@ -48,16 +48,16 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 		return s.dialServer(ctx, 0)
 	}
 	s.mu.Lock()
-	first := s.at
+	first := s.inUse
 	s.mu.Unlock()
 	var failed error
 	for i := range s.servers {
-		at := (first + i) % len(s.servers)
-		c, err := s.dialServer(ctx, at)
+		index := (first + i) % len(s.servers)
+		c, err := s.dialServer(ctx, index)
 		if err == nil {
 			return c, nil
 		}
-		failed = errors.Join(failed, fmt.Errorf("%s: %w", s.servers[at].host, err))
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", s.servers[index].host, err))
 		if ctx.Err() != nil || !unreachable(err) {
 			break
 		}
@@ -65,7 +65,7 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 	return nil, failed
 }
 
-// dialServer makes a connection with the server with index at and logs in.
+// dialServer makes a connection with the server with this index and logs in.
 //
 // A server may still hold the lost connection, or the process that served it, and not answer the same client until that has
 // ended: Samba hands connections with the ClientGUID of a living process to that process, and ends a session that
@@ -75,14 +75,14 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 //
 // Not so if the lost connection had a request that changes something, and that was not answered: the server still may have to
 // carry it out, and would do so after the requests of the new client. Only the end of the old session prevents that.
-func (s *Session) dialServer(ctx context.Context, at int) (c *conn.Conn, err error) {
+func (s *Session) dialServer(ctx context.Context, index int) (c *conn.Conn, err error) {
 	l := &s.cfg.Limits
-	to := s.servers[at]
-	same := identity{to.config, s.previous(at)}
+	to := s.servers[index]
+	same := identity{to.config, s.previous(index)}
 	mayChange := same.previous != 0 && s.ownGUID && l.RedialTimeout > 0 && !s.lostChange()
 	if !mayChange || to.waited < l.DialTimeout {
 		begun, answered := time.Now(), false
-		if c, answered, err = s.attempt(ctx, at, same, l.DialTimeout); answered {
+		if c, answered, err = s.attempt(ctx, index, same, l.DialTimeout); answered {
 			to.waited = 0
 			return c, err
 		}
@@ -94,17 +94,17 @@ func (s *Session) dialServer(ctx context.Context, at int) (c *conn.Conn, err err
 	to.waited = 0
 	other := *same.config
 	rand.Read(other.ClientGUID[:]) // never fails (crypto/rand)
-	c, _, err = s.attempt(ctx, at, identity{config: &other}, min(l.DialTimeout, l.RedialTimeout))
+	c, _, err = s.attempt(ctx, index, identity{config: &other}, min(l.DialTimeout, l.RedialTimeout))
 	return c, err
 }
 
 // attempt makes a connection as the client who and logs in, within limit. An attempt that reaches the limit has found no
 // server, as one that is refused has not: its error matches ErrConnLost, and redial makes another. answered is false
 // if the server has accepted the connection, and the limit or ctx ended before it had answered.
-func (s *Session) attempt(ctx context.Context, at int, who identity, limit time.Duration) (c *conn.Conn, answered bool, err error) {
+func (s *Session) attempt(ctx context.Context, index int, who identity, limit time.Duration) (c *conn.Conn, answered bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	nc, err := s.cfg.DialFunc(limited, "tcp", s.servers[at].addr)
+	nc, err := s.cfg.DialFunc(limited, "tcp", s.servers[index].addr)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:
@@ -114,7 +114,7 @@ func (s *Session) attempt(ctx context.Context, at int, who identity, limit time.
 		}
 		return nil, true, &dialError{err}
 	}
-	c, err = s.setUp(limited, nc, at, who)
+	c, err = s.setUp(limited, nc, index, who)
 	answered = err == nil || limited.Err() == nil
 	if err != nil && (errors.Is(err, ErrConnLost) || !answered && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)) {
 		return nil, answered, &dialError{err}
@@ -138,7 +138,7 @@ func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 
 // setUp negotiates and logs in on nc, a connection with the server with index at. It takes ownership of nc. From then on the
 // session is the client who.
-func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) (*conn.Conn, error) {
+func (s *Session) setUp(ctx context.Context, nc net.Conn, index int, who identity) (*conn.Conn, error) {
 	c, err := conn.Open(ctx, nc, who.config, who.previous)
 	if err != nil {
 		return nil, err
@@ -154,8 +154,8 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) 
 		return nil, ErrClosed
 	}
 	old := s.cur
-	s.cur, s.at = c, at
-	s.servers[at].config = who.config
+	s.cur, s.inUse = c, index
+	s.servers[index].config = who.config
 	s.mu.Unlock()
 	if old != nil {
 		s.reconnects.Add(1)
@@ -168,12 +168,12 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) 
 // has begun with a server that knew its user's password is not continued without protection.
 var errBecameGuest = fmt.Errorf("%w: the session was protected, and the server now accepts the user as a guest", ErrSecurity)
 
-// previous is the id of the session on the broken connection, which the server with index at then ends at
+// previous is the id of the session on the broken connection, which the server with this index then ends at
 // once; zero when there was none, or it was with another server.
-func (s *Session) previous(at int) uint64 {
+func (s *Session) previous(index int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cur == nil || s.at != at {
+	if s.cur == nil || s.inUse != index {
 		return 0
 	}
 	return s.cur.Terms().SessionID

@@ -23,7 +23,7 @@ type Session struct {
 	done    chan struct{} // closed by Close
 	mu      sync.Mutex
 	cur     *conn.Conn
-	at      int // index of the server in use: that of cur, once there is one
+	inUse   int // index of the server in use: that of cur, once there is one
 	closed  bool
 	failed  *redialError // of the last attempt to replace a connection; nil: it succeeded
 	refused *loginError  // the last login, if it was refused
@@ -253,7 +253,7 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 		return nil, err
 	}
 	m := newMount(s, name)
-	connect := func() (*tree, error) { return m.connectedTree(ctx, new(way)) }
+	connect := func() (*tree, error) { return m.connectedTree(ctx, new(rootCount)) }
 	if err := s.run(ctx, opMount.rule(), new(budget), connect, func() error { return nil }); err != nil {
 		return nil, err
 	}

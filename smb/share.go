@@ -12,9 +12,9 @@ import (
 // "/" or "\" between components. It is safe for concurrent use. Its operations run under the context of
 // [Share.WithContext], at first the background context.
 type Share struct {
-	m   *mount
-	ctx context.Context
-	at  proto.Filetime // the time of the snapshot; zero: the current version
+	m        *mount
+	ctx      context.Context
+	snapshot proto.Filetime // its time; zero: the current version
 }
 
 // WithContext returns the same mount with another context for its operations.
@@ -22,7 +22,7 @@ func (s *Share) WithContext(ctx context.Context) *Share {
 	if ctx == nil {
 		panic("smb: nil context")
 	}
-	return &Share{m: s.m, ctx: ctx, at: s.at}
+	return &Share{m: s.m, ctx: ctx, snapshot: s.snapshot}
 }
 
 // Name is the share's name.

@@ -201,14 +201,15 @@ func (s *Share) locate(ctx context.Context, start, on view, remote string) (stri
 // modify sets one structure of the named file, following links. It is safe to repeat.
 func (s *Share) modify(kind opKind, name string, class proto.InfoClass, body []byte) error {
 	return s.run(operation{kind: kind, name: name, do: func(ctx context.Context, t view, remote string) error {
-		return t.setInfo(ctx, remote, class, body)
+		return t.setInfo(ctx, remote, 0, class, body)
 	}})
 }
 
-// setInfo is modify on the tree.
-func (t view) setInfo(ctx context.Context, remote string, class proto.InfoClass, body []byte) error {
+// setInfo is modify on the tree. options are further ones of the CREATE.
+func (t view) setInfo(ctx context.Context, remote string, options proto.CreateOptions, class proto.InfoClass, body []byte) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
+	req.Options = options
 	if class == proto.ClassEndOfFile {
 		req.Access |= proto.AccessWriteData
 	}
@@ -231,6 +232,16 @@ func (s *Share) Chtimes(name string, atime, mtime time.Time) error {
 		return pathError("chtimes", name, errTooEarly)
 	}
 	return pathError("chtimes", name, s.modify(opSet, name, proto.ClassBasic, timesInfo(atime, mtime)))
+}
+
+// Lchtimes is Chtimes of a symbolic link itself.
+func (s *Share) Lchtimes(name string, atime, mtime time.Time) error {
+	if !storable(atime) || !storable(mtime) {
+		return pathError("lchtimes", name, errTooEarly)
+	}
+	return pathError("lchtimes", name, s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
+		return t.setInfo(ctx, remote, proto.OptionOpenReparsePoint, proto.ClassBasic, timesInfo(atime, mtime))
+	}}))
 }
 
 // Chmod sets the permissions of the named file where the server has the POSIX extensions ([Dialer.POSIX]); Samba ignores the set-user-ID,

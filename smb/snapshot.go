@@ -58,10 +58,10 @@ func (t view) snapshots(ctx context.Context, remote string, room int, list *[]ti
 // At returns the share as it was at the time of a snapshot, one that [Share.Snapshots] lists: its files and
 // directories can be listed and read. Servers refuse to change them. The zero time is the current version.
 func (s *Share) At(when time.Time) *Share {
-	at := *s
-	at.at = 0
+	then := *s
+	then.snapshot = 0
 	if !when.IsZero() {
-		at.at = proto.NewFiletime(when)
+		then.snapshot = proto.NewFiletime(when)
 	}
-	return &at
+	return &then
 }

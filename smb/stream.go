@@ -66,7 +66,7 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 		return 0, conn.ContextError(ctx)
 	}
 	a := &h.stream
-	a.left = budget{}
+	a.budget = budget{}
 	inOrder := h.inOrder(len(p))
 	if err := a.err; err != nil && !a.holding() {
 		h.discardReadAhead() // reported once; the next read sends a request
@@ -125,7 +125,7 @@ func (h *handle) fillReadAhead(ctx context.Context) error {
 		h.enlist()
 	}
 	a.bound = min(a.depth, s.cfg.Limits.Pipeline, maxAhead)
-	for a.room() {
+	for a.hasRoom() {
 		// One byte more than the known length: a short answer means the end of the file.
 		left := h.length.Load() - a.next
 		if left <= 0 && a.holding() {
@@ -217,7 +217,7 @@ func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error
 		}
 		if a.err != nil && ctx.Err() != nil { // that is of this read alone: the next one may have another context
 			h.m.s.streams.unreserve(a.inFlight)
-			a.drop()
+			a.abandon()
 			a.next, a.err = a.cur.off+int64(a.cur.done), nil
 		}
 	}
@@ -234,7 +234,7 @@ func (h *handle) freeCurrent() {
 	a := &h.stream
 	if a.cur.n > 0 {
 		h.m.s.streams.unreserve(a.cur.n)
-		a.cur.drop()
+		a.cur.abandon()
 	}
 	a.cur, a.used = segment{}, 0
 }
@@ -261,7 +261,7 @@ func (h *handle) discardReadAhead() {
 	a := &h.stream
 	if a.holding() {
 		h.m.s.streams.unreserve(a.inFlight)
-		a.drop()
+		a.abandon()
 		h.freeCurrent()
 	}
 	h.delist()
@@ -314,7 +314,7 @@ func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, conn.ContextError(ctx)
 	}
-	h.stream.left = budget{}
+	h.stream.budget = budget{}
 	if h.inOrder(streamSize) {
 		if err := h.fillReadAhead(ctx); err != nil {
 			return 0, err

@@ -39,15 +39,15 @@ func (f *File) readFrom(rangesAt func(off int64) []Range, read func(p []byte, of
 }
 
 func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byte, off int64) (int, error)) (total int64, err error) {
-	var left budget
-	t, _, err := h.ready(ctx, &left)
+	var b budget
+	t, _, err := h.ready(ctx, &b)
 	if err != nil {
 		return 0, err
 	}
 	// A segment is one request, so that requests are sent in the order of the file: impacket's server drops what is written behind the end.
 	bound, size := h.m.s.cfg.Limits.Pipeline, min(streamSize, t.WriteSize(streamSize))
-	p := pipeline{segs: make([]segment, max(1, min(window, bound/size))), bound: bound, left: left}
-	defer p.drop()
+	p := pipeline{segs: make([]segment, max(1, min(window, bound/size))), bound: bound, budget: b}
+	defer p.abandon()
 	completeOldest := func() error {
 		s, err := p.pop(ctx, &h.openFile)
 		s.content.buf.Free()
@@ -117,7 +117,7 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	}
 	for {
 		err := conn.ErrNoCredits
-		if p.room() && p.near(off+int64(buf.Len())) {
+		if p.hasRoom() && p.near(off+int64(buf.Len())) {
 			err = p.push(ctx, &h.openFile, segment{dir: writing, off: off, n: buf.Len(), content: content{buf.Bytes(), buf}})
 		}
 		if err == conn.ErrNoCredits {

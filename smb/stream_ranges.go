@@ -58,11 +58,11 @@ func (h *handle) writeRanges(ctx context.Context, w io.WriterAt, ranges []Range)
 	p := pipeline{segs: make([]segment, window), bound: min(s.cfg.Limits.Pipeline, maxAhead)}
 	defer func() {
 		s.streams.unreserve(p.inFlight)
-		p.drop()
+		p.abandon()
 	}()
 	left := unmoved{ranges: ranges}
 	for {
-		for p.room() {
+		for p.hasRoom() {
 			off, n := left.next(streamSize)
 			if n == 0 {
 				break
@@ -98,7 +98,7 @@ func (h *handle) writeOldest(ctx context.Context, p *pipeline, w io.WriterAt) (n
 	seg, err := p.pop(ctx, &h.openFile)
 	defer func() {
 		h.m.s.streams.unreserve(seg.n)
-		seg.drop()
+		seg.abandon()
 	}()
 	if seg.done > 0 {
 		var werr error

@@ -77,13 +77,13 @@ type pipeline struct {
 	tail     int
 	inFlight int // bytes
 	bound    int // bytes that may be in flight
-	left     budget
+	budget   budget
 }
 
 func (p *pipeline) empty() bool { return p.head == p.tail }
 
-// room reports whether another segment may be sent. A single one always may.
-func (p *pipeline) room() bool {
+// hasRoom reports whether another segment may be sent. A single one always may.
+func (p *pipeline) hasRoom() bool {
 	return p.empty() || p.tail-p.head < len(p.segs) && p.inFlight < p.bound
 }
 
@@ -104,7 +104,7 @@ func (p *pipeline) push(ctx context.Context, h *openFile, s segment) error {
 	}
 	at := &p.segs[p.tail%len(p.segs)]
 	*at = s
-	if err := h.issue(ctx, &p.left, at, policy); err != nil {
+	if err := h.issue(ctx, &p.budget, at, policy); err != nil {
 		if s.content.data == nil {
 			at.content.buf.Free()
 		}
@@ -119,7 +119,7 @@ func (p *pipeline) push(ctx context.Context, h *openFile, s segment) error {
 // pop completes the oldest segment and returns it, with its buffer, as far as it was done.
 func (p *pipeline) pop(ctx context.Context, h *openFile) (segment, error) {
 	at := p.oldest()
-	err := h.complete(ctx, &p.left, at)
+	err := h.complete(ctx, &p.budget, at)
 	s := *at
 	*at = segment{}
 	p.head++
@@ -127,10 +127,10 @@ func (p *pipeline) pop(ctx context.Context, h *openFile) (segment, error) {
 	return s, err
 }
 
-// drop cancels everything in flight. No slice of it is touched afterwards.
-func (p *pipeline) drop() {
+// abandon cancels everything in flight. No slice of it is touched afterwards.
+func (p *pipeline) abandon() {
 	for ; !p.empty(); p.head++ {
-		p.oldest().drop()
+		p.oldest().abandon()
 	}
 	p.inFlight = 0
 }
@@ -162,17 +162,17 @@ func (h *openFile) transfer(ctx context.Context, dir direction, p []byte, off in
 	return s.done, err
 }
 
-func (h *openFile) transferMany(ctx context.Context, left budget, dir direction, b []byte, off int64, size int) (moved int, err error) {
+func (h *openFile) transferMany(ctx context.Context, b budget, dir direction, data []byte, off int64, size int) (moved int, err error) {
 	var segs [window]segment
-	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline, left: left}
-	defer p.drop() // p must not be touched after the return
+	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline, budget: b}
+	defer p.abandon() // p must not be touched after the return
 	asked := 0
-	for moved < len(b) {
-		for asked < len(b) && p.room() {
+	for moved < len(data) {
+		for asked < len(data) && p.hasRoom() {
 			if dir == reading && !p.empty() && off+int64(asked) >= h.length.Load() {
 				break // beyond the known end of the file: only after everything before has arrived
 			}
-			part := b[asked:min(asked+size, len(b))]
+			part := data[asked:min(asked+size, len(data))]
 			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), content: content{data: part}})
 			if err == conn.ErrNoCredits {
 				break

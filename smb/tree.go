@@ -16,5 +16,5 @@ type tree struct {
 	copies    atomic.Pointer[copyLimits] // as the server has stated them; nil: not yet
 }
 
-// room is how many bytes a reply may have of which up to n are wanted. Some servers allow less than 64 KiB.
-func (t *tree) room(n uint32) uint32 { return min(n, uint32(t.Conn().Terms().MaxTransact)) }
+// replyLimit is how many bytes to allow for a reply of which up to n are wanted. Some servers permit less than 64 KiB.
+func (t *tree) replyLimit(n uint32) uint32 { return min(n, uint32(t.Conn().Terms().MaxTransact)) }

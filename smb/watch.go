@@ -135,7 +135,7 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 			}
 			w.on = nil // the session had expired, so the request was refused
 		} else {
-			drop(cl)
+			abandonCall(cl)
 		}
 	}
 	var events []Event
@@ -150,7 +150,7 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 func (w *Watcher) ask(ctx context.Context, t *tree, id proto.FileID) ([]Event, error) {
 	cl := t.Call(proto.CommandChangeNotify)
 	req := w.req
-	req.FileID, req.Output = id, t.room(notifyRoom)
+	req.FileID, req.Output = id, t.replyLimit(notifyRoom)
 	cl.Expect = int(req.Output)
 	if w.begun && w.on != t {
 		// The server collects from the request on. It is sent before the caller reads the directory, so that no
@@ -169,19 +169,19 @@ func (w *Watcher) ask(ctx context.Context, t *tree, id proto.FileID) ([]Event, e
 	return w.events(t, cl)
 }
 
-// keep leaves cl to the next Next, or drops it after Close.
+// keep leaves cl to the next Next, or abandons it after Close.
 func (w *Watcher) keep(cl *conn.Call) {
 	w.pending.Store(cl)
 	if w.done.Err() != nil { // Close may have looked before
-		drop(w.take())
+		abandonCall(w.take())
 	}
 }
 
 // take returns the request that is under way, nil when there is none.
 func (w *Watcher) take() *conn.Call { return w.pending.Swap(nil) }
 
-// drop gives up cl, whose reply is not wanted. cl may be nil.
-func drop(cl *conn.Call) {
+// abandonCall gives up cl, whose reply is not wanted. cl may be nil.
+func abandonCall(cl *conn.Call) {
 	if cl == nil {
 		return
 	}
@@ -235,6 +235,6 @@ func (w *Watcher) events(t *tree, cl *conn.Call) ([]Event, error) {
 // Close ends the watch; a waiting Next returns.
 func (w *Watcher) Close() error {
 	w.stop()
-	drop(w.take())
+	abandonCall(w.take())
 	return w.f.Close()
 }

@@ -197,7 +197,7 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 			t.emptyByCreate(create, flags)
 			had, err := t.writeSmall(ctx, create, data)
 			if err == nil && had > uint64(len(data)) {
-				err = t.setInfo(ctx, remote, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data))))
+				err = t.setInfo(ctx, remote, 0, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data))))
 			}
 			return err
 		}})

@@ -8,6 +8,7 @@ require (
 	github.com/cloudsoda/go-smb2 v0.0.0-20260803221621-0b399b9d036c
 	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/smb v0.0.0
+	golang.org/x/sys v0.47.0
 )
 
 require (
@@ -22,7 +23,6 @@ require (
 	github.com/jcmturner/rpc/v2 v2.0.3 // indirect
 	golang.org/x/crypto v0.54.0 // indirect
 	golang.org/x/net v0.57.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
 )
 
 replace (

@@ -9,8 +9,6 @@
 package afero
 
 import (
-	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -55,7 +53,7 @@ func (f *FS) OpenFile(name string, flag int, perm os.FileMode) (afero.File, erro
 	return file(f.share.OpenFile(name, flag, perm))
 }
 
-// Mkdir makes a directory. perm is ignored: the server sets the permissions.
+// Mkdir makes a directory. perm has an effect with the POSIX extensions alone; otherwise the server sets the permissions.
 func (f *FS) Mkdir(name string, perm os.FileMode) error { return oserr.From(f.share.Mkdir(name, perm)) }
 
 // MkdirAll makes a directory and the missing directories above it.
@@ -80,14 +78,12 @@ func (f *FS) Stat(name string) (os.FileInfo, error) {
 	return fi, oserr.From(err)
 }
 
-// Chmod marks the named file read-only, or not, by the owner's write bit.
+// Chmod sets the permissions with the POSIX extensions. Otherwise it marks the named file read-only, or not, by the owner's write bit.
 func (f *FS) Chmod(name string, mode os.FileMode) error { return oserr.From(f.share.Chmod(name, mode)) }
 
-// Chown always fails, with an error that matches errors.ErrUnsupported: SMB identifies owners by SID, not by
-// number.
-func (f *FS) Chown(name string, _, _ int) error {
-	return &fs.PathError{Op: "chown", Path: name, Err: fmt.Errorf("%w: SMB identifies owners by SID, not by number", smb.ErrUnsupported)}
-}
+// Chown sets the owner and group by their ids on the server, where it has the POSIX extensions ([smb.Dialer.POSIX]). Elsewhere the error
+// matches errors.ErrUnsupported: SMB identifies owners by SID.
+func (f *FS) Chown(name string, uid, gid int) error { return oserr.From(f.share.Chown(name, uid, gid)) }
 
 // Chtimes sets the times of the last access and last write, in steps of 100 ns.
 func (f *FS) Chtimes(name string, atime, mtime time.Time) error {

@@ -222,7 +222,7 @@ func (f *File) Truncate(size int64) error {
 	return pathError("truncate", f.name, f.f.Truncate(size))
 }
 
-// Chmod marks the file read-only, or not, by the owner's write bit.
+// Chmod sets the permissions with the POSIX extensions. Otherwise it marks the file read-only, or not, by the owner's write bit.
 func (f *File) Chmod(mode os.FileMode) error { return pathError("chmod", f.name, f.f.Chmod(mode)) }
 
 // Readdir reads the directory's next n entries, with io.EOF at its end; all remaining ones when n <= 0. Each

@@ -50,8 +50,8 @@ func (s *Share) Create(name string) (*File, error) {
 // Open opens the named file or directory for reading.
 func (s *Share) Open(name string) (*File, error) { return s.OpenFile(name, os.O_RDONLY, 0) }
 
-// OpenFile opens the named file with the flags of package os. Only the owner's write bit of perm is used:
-// without it a new file is read-only.
+// OpenFile opens the named file with the flags of package os. A new file has the permissions perm with the POSIX extensions
+// ([smb.Dialer.POSIX] in Dialer.SMB). Otherwise only the owner's write bit is used: without it a new file is read-only.
 func (s *Share) OpenFile(name string, flag int, perm os.FileMode) (*File, error) {
 	local, remote, err := s.name("open", name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Share) OpenFile(name string, flag int, perm os.FileMode) (*File, error)
 	return newFile(f, s, local), nil
 }
 
-// Mkdir makes a directory. perm is ignored: the server sets the permissions.
+// Mkdir makes a directory. perm has an effect with the POSIX extensions alone; otherwise the server sets the permissions.
 func (s *Share) Mkdir(name string, perm os.FileMode) error {
 	local, remote, err := s.name("mkdir", name)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Share) Statfs(name string) (FileFsInfo, error) {
 	return room{st}, nil
 }
 
-// Chmod marks the named file read-only, or not, by the owner's write bit.
+// Chmod sets the permissions with the POSIX extensions. Otherwise it marks the named file read-only, or not, by the owner's write bit.
 func (s *Share) Chmod(name string, mode os.FileMode) error {
 	local, remote, err := s.name("chmod", name)
 	if err != nil {

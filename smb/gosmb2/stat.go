@@ -21,7 +21,8 @@ type FileStat struct {
 	ReparsePointTag uint32 // MS-FSCC 2.1.2.1; zero: not known, or none
 	FileName        string
 
-	mode fs.FileMode // as reported by package smb; zero in a FileStat that the program made
+	reported bool        // by package smb, with mode; false in a FileStat that the program made
+	mode     fs.FileMode // may be zero with the POSIX extensions
 }
 
 // Attributes of a file (MS-FSCC 2.6).
@@ -33,7 +34,7 @@ const (
 
 // newStat converts fi, whose Sys is package smb's, and names it name.
 func newStat(fi fs.FileInfo, name string) *FileStat {
-	st := &FileStat{FileName: name, mode: fi.Mode(), EndOfFile: fi.Size(), LastWriteTime: fi.ModTime()}
+	st := &FileStat{FileName: name, reported: true, mode: fi.Mode(), EndOfFile: fi.Size(), LastWriteTime: fi.ModTime()}
 	if s, ok := fi.Sys().(*smb.FileStat); ok {
 		st.CreationTime, st.LastAccessTime, st.ChangeTime = s.CreationTime, s.LastAccessTime, s.ChangeTime
 		st.AllocationSize, st.FileAttributes = s.AllocationSize, s.FileAttributes
@@ -57,9 +58,10 @@ func (fs *FileStat) IsDir() bool { return fs.Mode().IsDir() }
 // Sys returns fs.
 func (fs *FileStat) Sys() any { return fs }
 
-// Mode converts the server's attributes to mode bits; "read only" is the only permission they hold.
+// Mode is the file's mode with the POSIX extensions ([smb.Dialer.POSIX] in Dialer.SMB). Otherwise it converts the server's attributes to
+// mode bits; "read only" is the only permission they hold.
 func (fs *FileStat) Mode() os.FileMode {
-	if fs.mode != 0 {
+	if fs.reported {
 		return fs.mode
 	}
 	mode := os.FileMode(0o666)

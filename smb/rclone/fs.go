@@ -25,6 +25,8 @@ type Fs struct {
 	opt        options
 	features   *fs.Features
 	conns      *connections
+
+	filePerm, dirPerm iofs.FileMode // of what is made
 }
 
 var (
@@ -42,9 +44,16 @@ var (
 )
 
 func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, error) {
-	f := &Fs{name: name, root: strings.Trim(root, "/")}
+	f := &Fs{name: name, root: strings.Trim(root, "/"), filePerm: 0o666, dirPerm: 0o777}
 	if err := configstruct.Set(m, &f.opt); err != nil {
 		return nil, err
+	}
+	if f.opt.Links && f.opt.CopyLinks {
+		return nil, errors.New(Type + ": links and copy_links exclude each other")
+	}
+	if f.opt.POSIX { // the server gives files the permissions that it is asked for
+		mask := umask()
+		f.filePerm, f.dirPerm = f.filePerm&^mask, f.dirPerm&^mask
 	}
 	d, addr, err := f.opt.dialer()
 	if err != nil {
@@ -52,7 +61,7 @@ func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, e
 	}
 	f.conns = newConnections(d, addr, f.opt.Connections, time.Duration(f.opt.IdleTimeout))
 	f.features = (&fs.Features{
-		CaseInsensitive:          f.opt.CaseInsensitive,
+		CaseInsensitive:          f.opt.CaseInsensitive && !f.opt.POSIX,
 		CanHaveEmptyDirectories:  true,
 		BucketBased:              true,
 		PartialUploads:           true,
@@ -92,6 +101,11 @@ func (f *Fs) split(remote string) (share, name string) {
 // use fails with none.
 func (f *Fs) use(ctx context.Context, remote string, none error, do func(share *smb.Share, name string) error) error {
 	share, name := f.split(remote)
+	return f.useName(ctx, share, name, none, do)
+}
+
+// useName is use with the name of the share and the path in it.
+func (f *Fs) useName(ctx context.Context, share, name string, none error, do func(share *smb.Share, name string) error) error {
 	if share == "" {
 		return none
 	}
@@ -153,6 +167,17 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 			if err != nil {
 				return err
 			}
+			if info.Mode()&iofs.ModeSymlink != 0 && f.opt.Links {
+				o := &Object{fs: f, remote: path.Join(dir, f.opt.Enc.ToStandardName(e.Name())) + linkSuffix}
+				if err := o.readLink(share, path.Join(name, e.Name()), info); err != nil {
+					if err := f.leaveOut(ctx, path.Join(name, e.Name()), err); err != nil {
+						return err
+					}
+					continue
+				}
+				entries = append(entries, o)
+				continue
+			}
 			if info.Mode()&iofs.ModeSymlink != 0 {
 				if info, err = f.follow(ctx, share, path.Join(name, e.Name())); err != nil {
 					return err
@@ -164,7 +189,7 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 			if info.IsDir() {
 				entries = append(entries, &Directory{fs.NewDir(remote, info.ModTime()), f})
 			} else {
-				entries = append(entries, &Object{f, remote, info})
+				entries = append(entries, &Object{fs: f, remote: remote, info: info})
 			}
 		}
 		return nil
@@ -193,19 +218,24 @@ func (d *Directory) SetModTime(ctx context.Context, t time.Time) error {
 // error of the command, so that a sync does not remove its copy. The listing fails where the link was not the cause.
 func (f *Fs) follow(ctx context.Context, share *smb.Share, name string) (iofs.FileInfo, error) {
 	if !f.opt.CopyLinks {
-		fs.Logf(f, "%s: the symbolic link is left out; see copy_links", name)
+		fs.Logf(f, "%s: the symbolic link is left out; see links and copy_links", name)
 		return nil, nil
 	}
 	info, err := share.Stat(name)
 	if err == nil {
 		return info, nil
 	}
+	return nil, f.leaveOut(ctx, name, err)
+}
+
+// leaveOut leaves a symbolic link out of a listing because of err, which it counts; or returns err if the link was not the cause.
+func (f *Fs) leaveOut(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil || fserrors.IsRetryError(f.translate(err)) {
-		return nil, err
+		return err
 	}
-	fs.Errorf(f, "%s: the symbolic link cannot be followed: %v", name, err)
+	fs.Errorf(f, "%s: the symbolic link is left out: %v", name, err)
 	fs.CountError(ctx, err)
-	return nil, nil
+	return nil
 }
 
 func (f *Fs) listShares(ctx context.Context) (fs.DirEntries, error) {
@@ -232,7 +262,14 @@ func (f *Fs) listShares(ctx context.Context) (fs.DirEntries, error) {
 // NewObject finds a file.
 func (f *Fs) NewObject(ctx context.Context, remote string) (fs.Object, error) {
 	o := &Object{fs: f, remote: remote}
-	err := f.use(ctx, remote, fs.ErrorIsDir, func(share *smb.Share, name string) (err error) {
+	err := f.useObject(ctx, remote, fs.ErrorIsDir, func(share *smb.Share, name string) (err error) {
+		if f.isLink(remote) {
+			info, err := share.Lstat(name)
+			if err != nil {
+				return err
+			}
+			return o.readLink(share, name, info)
+		}
 		o.info, err = f.stat(share, name)
 		return err
 	})
@@ -280,7 +317,7 @@ func (f *Fs) Mkdir(ctx context.Context, dir string) error {
 		if name == "." {
 			return nil
 		}
-		return makeDirs(share, name)
+		return f.makeDirs(share, name)
 	})
 }
 
@@ -320,10 +357,10 @@ func (f *Fs) Purge(ctx context.Context, dir string) error {
 }
 
 // withParents runs do, and where it finds no directory makes those above name and runs it again.
-func withParents(share *smb.Share, name string, do func() error) error {
+func (f *Fs) withParents(share *smb.Share, name string, do func() error) error {
 	err := do()
 	if dir := path.Dir(name); errors.Is(err, iofs.ErrNotExist) && dir != "." {
-		if err := makeDirs(share, dir); err != nil {
+		if err := f.makeDirs(share, dir); err != nil {
 			return err
 		}
 		return do()
@@ -338,25 +375,29 @@ func (f *Fs) sameShare(src fs.Object, remote string) (*Object, string, bool) {
 		return nil, "", false
 	}
 	from, name := o.fs.split(o.remote)
+	name, _ = o.fs.linkOf(name)
 	to, _ := f.split(remote)
 	return o, o.fs.onServer(name), from == to && o.fs.conns.addr == f.conns.addr
 }
 
 // Copy has the server copy a file, without its data passing through the client.
 func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
-	_, from, ok := f.sameShare(src, remote)
-	if !ok {
+	o, from, ok := f.sameShare(src, remote)
+	if !ok || o.link || f.isLink(remote) {
 		return nil, fs.ErrorCantCopy
 	}
-	t, err := timesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
+	a, err := attributesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
 	if err != nil {
 		return nil, err
 	}
 	err = f.use(ctx, remote, fs.ErrorCantCopy, func(share *smb.Share, name string) error {
-		if err := withParents(share, name, func() error { _, err := share.Copy(name, from); return err }); err != nil {
+		if err := f.withParents(share, name, func() error { _, err := share.Copy(name, from); return err }); err != nil {
 			return err
 		}
-		return share.Chtimes(name, t.accessed, t.modified)
+		if err := share.Chtimes(name, a.accessed, a.modified); err != nil {
+			return err
+		}
+		return f.setPOSIX(share, name, a)
 	})
 	if errors.Is(err, smb.ErrUnsupported) {
 		return nil, fs.ErrorCantCopy
@@ -367,29 +408,46 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 	return f.NewObject(ctx, remote)
 }
 
+// setPOSIX sets the owner, the group and the permissions of a file, if there are any to set.
+func (f *Fs) setPOSIX(share *smb.Share, name string, a attributes) error {
+	if a.mode == nil && a.uid == -1 && a.gid == -1 {
+		return nil
+	}
+	info, err := share.Stat(name)
+	if err == nil {
+		_, err = a.setPOSIX(share, name, info)
+	}
+	return err
+}
+
 // Move renames a file, and replaces one that has the name.
 func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
 	o, from, ok := f.sameShare(src, remote)
-	if !ok {
+	if !ok || o.link != f.isLink(remote) {
 		return nil, fs.ErrorCantMove
 	}
-	t, err := timesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
+	a, err := attributesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
 	if err != nil {
 		return nil, err
 	}
-	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
+	err = f.useObject(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
 		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet.
 		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 			return err
 		}
 		move := func() error { return share.Rename(from, name) }
-		if err := withParents(share, name, func() error { return rename(f.look(share), o.info, from, name, move) }); err != nil {
+		if err := f.withParents(share, name, func() error { return rename(o.look(share), o.info, from, name, move) }); err != nil {
 			return err
 		}
-		if t.modified.Equal(src.ModTime(ctx)) && t.accessed.IsZero() {
+		if o.link {
 			return nil
 		}
-		return share.Chtimes(name, t.accessed, t.modified)
+		if !a.modified.Equal(src.ModTime(ctx)) || !a.accessed.IsZero() {
+			if err := share.Chtimes(name, a.accessed, a.modified); err != nil {
+				return err
+			}
+		}
+		return f.setPOSIX(share, name, a)
 	})
 	if err != nil {
 		return nil, missing(err, fs.ErrorObjectNotFound)
@@ -421,7 +479,7 @@ func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string
 			return err
 		}
 		move := func() error { return share.RenameNoReplace(from, name) }
-		return withParents(share, name, func() error { return rename(share.Lstat, before, from, name, move) })
+		return f.withParents(share, name, func() error { return rename(share.Lstat, before, from, name, move) })
 	})
 	if errors.Is(err, iofs.ErrExist) {
 		return fs.ErrorDirExists

@@ -62,8 +62,8 @@ func isRemoved(at lookup, before iofs.FileInfo, name string) (bool, error) {
 }
 
 // makeDirs makes a directory and those above it, unless they exist.
-func makeDirs(share *smb.Share, name string) error {
-	return settle(func() error { return share.MkdirAll(name, 0o777) }, never)
+func (f *Fs) makeDirs(share *smb.Share, name string) error {
+	return settle(func() error { return share.MkdirAll(name, f.dirPerm) }, never)
 }
 
 // never has a change repeated after every loss, which does no harm if it was made.

@@ -3,6 +3,7 @@ package rclone
 import (
 	"context"
 	"errors"
+	iofs "io/fs"
 	"path"
 	"time"
 
@@ -109,11 +110,15 @@ func (w *watch) report(ctx context.Context, notify func(string, fs.EntryType)) (
 			return err
 		}
 		for _, e := range events {
-			kind := fs.EntryObject
-			if info, err := w.lease.share.Lstat(path.Join(w.dir, e.Name)); err == nil && info.IsDir() {
+			kind, name := fs.EntryObject, w.fs.opt.Enc.ToStandardPath(e.Name)
+			info, err := w.lease.share.Lstat(path.Join(w.dir, e.Name))
+			switch {
+			case err == nil && info.IsDir():
 				kind = fs.EntryDirectory
+			case err == nil && info.Mode()&iofs.ModeSymlink != 0 && w.fs.opt.Links:
+				name += linkSuffix
 			}
-			notify(w.fs.opt.Enc.ToStandardPath(e.Name), kind)
+			notify(name, kind)
 		}
 		switch {
 		case err == nil:

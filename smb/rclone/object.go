@@ -3,11 +3,9 @@ package rclone
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	iofs "io/fs"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/rclone/rclone/fs"
@@ -15,11 +13,13 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// Object is a file.
+// Object is a file, or a symbolic link that is shown as one.
 type Object struct {
 	fs     *Fs
 	remote string
 	info   iofs.FileInfo
+	link   bool
+	target string // of the link
 }
 
 var (
@@ -30,9 +30,14 @@ var (
 func (o *Object) Fs() fs.Info                                     { return o.fs }
 func (o *Object) Remote() string                                  { return o.remote }
 func (o *Object) ModTime(context.Context) time.Time               { return o.info.ModTime() }
-func (o *Object) Size() int64                                     { return o.info.Size() }
 func (o *Object) Storable() bool                                  { return true }
 func (o *Object) Hash(context.Context, hash.Type) (string, error) { return "", hash.ErrUnsupported }
+func (o *Object) Size() int64 {
+	if o.link {
+		return int64(len(o.target))
+	}
+	return o.info.Size()
+}
 func (o *Object) String() string {
 	if o == nil {
 		return "<nil>"
@@ -41,11 +46,15 @@ func (o *Object) String() string {
 }
 
 func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
-	err := o.fs.use(ctx, o.remote, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
-		if err := share.Chtimes(name, time.Time{}, t); err != nil {
+	err := o.fs.useObject(ctx, o.remote, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
+		set := share.Chtimes
+		if o.link {
+			set = share.Lchtimes
+		}
+		if err := set(name, time.Time{}, t); err != nil {
 			return err
 		}
-		info, err := o.fs.stat(share, name)
+		info, err := o.look(share)(name)
 		if err == nil {
 			o.info = info
 		}
@@ -55,10 +64,18 @@ func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 }
 
 func (o *Object) Remove(ctx context.Context) error {
-	err := o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
-		return remove(share, o.fs.look(share), o.info, name)
+	err := o.fs.useObject(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
+		return remove(share, o.look(share), o.info, name)
 	})
 	return missing(err, fs.ErrorObjectNotFound)
+}
+
+// look describes objects of this one's kind on the share.
+func (o *Object) look(share *smb.Share) lookup {
+	if o.link {
+		return share.Lstat
+	}
+	return o.fs.look(share)
 }
 
 // Open reads the file, from the place and for the length that the options say. The lease of the connection ends with Close.
@@ -75,6 +92,9 @@ func (o *Object) Open(ctx context.Context, options ...fs.OpenOption) (io.ReadClo
 				fs.Logf(o, "an option is not supported: %v", option)
 			}
 		}
+	}
+	if o.link {
+		return o.openLink(offset, limit), nil
 	}
 	share, name := o.fs.split(o.remote)
 	l, err := o.fs.conns.get(ctx, o.fs.opt.Enc.FromStandardName(share))
@@ -123,32 +143,38 @@ func (r *reader) Close() error {
 // Update writes the file in place, so that an existing one keeps what it has besides data. If that fails, a new file is removed, and an
 // existing one is left with what was written. rclone calls it for a file of another name, which it then moves, unless --inplace is set.
 func (o *Object) Update(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) error {
-	t, err := timesFor(ctx, o.fs, src, options)
+	a, err := attributesFor(ctx, o.fs, src, options)
 	if err != nil {
 		return err
+	}
+	if o.fs.isLink(o.remote) {
+		return o.updateLink(ctx, in, a)
 	}
 	return o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
 		var file *smb.File
 		created := true
 		open := func() (err error) {
-			if file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); errors.Is(err, iofs.ErrExist) {
+			if file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, o.fs.filePerm); errors.Is(err, iofs.ErrExist) {
 				created = false
-				file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+				file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, o.fs.filePerm)
 			}
 			return err
 		}
-		if err := withParents(share, name, open); err != nil {
+		if err := o.fs.withParents(share, name, open); err != nil {
 			return err
 		}
 		_, err := file.ReadFrom(in)
 		if err == nil {
-			err = file.Chtimes(t.accessed, t.modified)
+			err = file.Chtimes(a.accessed, a.modified)
 		}
 		if err == nil {
 			o.info, err = file.Stat()
 		}
 		if closeErr := file.Close(); err == nil {
 			err = closeErr
+		}
+		if err == nil {
+			o.info, err = a.setPOSIX(share, name, o.info)
 		}
 		if err != nil && created {
 			if removeErr := removeAfter(ctx, share, name); removeErr != nil {
@@ -166,44 +192,14 @@ func removeAfter(ctx context.Context, share *smb.Share, name string) error {
 	return share.WithContext(ctx).Remove(name)
 }
 
-// times are those that an upload sets; a zero time is left to the server.
-type times struct{ accessed, modified time.Time }
-
-// timesFor are the times that a copy of src gets: those of its metadata where rclone preserves that, and its time of modification.
-func timesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.OpenOption) (times, error) {
-	t := times{modified: src.ModTime(ctx)}
-	meta, err := fs.GetMetadataOptions(ctx, f, src, options)
-	if err != nil {
-		return t, err
-	}
-	for key, at := range map[string]*time.Time{"mtime": &t.modified, "atime": &t.accessed} {
-		text, ok := meta[key]
-		if !ok {
-			continue
-		}
-		if *at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return t, fmt.Errorf("%s: metadata %s: %w", Type, key, err)
-		}
-	}
-	return t, nil
-}
-
-// Metadata returns times and attributes.
-func (o *Object) Metadata(context.Context) (fs.Metadata, error) {
-	meta := fs.Metadata{"mtime": o.info.ModTime().Format(time.RFC3339Nano)}
-	if s, ok := o.info.Sys().(*smb.FileStat); ok {
-		meta["atime"] = s.LastAccessTime.Format(time.RFC3339Nano)
-		meta["btime"] = s.CreationTime.Format(time.RFC3339Nano)
-		meta["attributes"] = strconv.FormatUint(uint64(s.FileAttributes), 16)
-	}
-	return meta, nil
-}
-
 // OpenWriterAt opens a file that is written in pieces, by several goroutines at once. It is truncated first.
 func (f *Fs) OpenWriterAt(ctx context.Context, remote string, size int64) (fs.WriterAtCloser, error) {
 	share, name := f.split(remote)
 	if share == "" || name == "" {
 		return nil, fs.ErrorIsDir
+	}
+	if f.isLink(remote) {
+		return nil, fs.ErrorNotImplemented
 	}
 	name = f.onServer(name)
 	l, err := f.conns.get(ctx, f.opt.Enc.FromStandardName(share))
@@ -211,8 +207,8 @@ func (f *Fs) OpenWriterAt(ctx context.Context, remote string, size int64) (fs.Wr
 		return nil, f.translate(err)
 	}
 	var file *smb.File
-	err = withParents(l.share, name, func() (err error) {
-		file, err = l.share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	err = f.withParents(l.share, name, func() (err error) {
+		file, err = l.share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f.filePerm)
 		return err
 	})
 	if err == nil && size > 0 {

@@ -44,6 +44,8 @@ type options struct {
 	AllowGuest    bool `config:"allow_guest"`
 	Connections   int  `config:"connections"`
 	CopyLinks     bool `config:"copy_links"`
+	Links         bool `config:"links"`
+	POSIX         bool `config:"posix"`
 }
 
 func info() *fs.RegInfo {
@@ -58,6 +60,9 @@ func info() *fs.RegInfo {
 			"atime":      {Help: "Time of the last access.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z"},
 			"btime":      {Help: "Time of creation.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z", ReadOnly: true},
 			"attributes": {Help: "File attributes (MS-FSCC 2.6).", Type: "hexadecimal", Example: "20", ReadOnly: true},
+			"mode":       {Help: "File type and permissions, with the option posix. Permissions alone are set.", Type: "octal, unix style", Example: "0100664"},
+			"uid":        {Help: "Id of the owner, with the option posix, if the server reports it.", Type: "decimal number", Example: "500"},
+			"gid":        {Help: "Id of the group, with the option posix, if the server reports it.", Type: "decimal number", Example: "500"},
 		}},
 		Options: []fs.Option{
 			{Name: "host", Help: "Name or address of the server.", Required: true, Sensitive: true},
@@ -77,6 +82,8 @@ func info() *fs.RegInfo {
 			{Name: "allow_guest", Help: "Accept that the server takes the user for a guest, whose messages are neither signed nor encrypted.", Default: false, Advanced: true},
 			{Name: "connections", Help: "Connections to the server at most.\n\nOne has many requests in flight; more use more processors of a server that serves a connection by one thread.", Default: 4, Advanced: true},
 			{Name: "copy_links", Help: "Follow symbolic links and copy what they lead to, rather than leave them out.", Default: false, Advanced: true},
+			{Name: "links", Help: "Show symbolic links as files with the extension " + linkSuffix + " that contain their targets, and make links of such files.", Default: false, Advanced: true},
+			{Name: "posix", Help: "Use SMB3's POSIX extensions where the server has them.\n\nNames are case-sensitive, new files follow the umask, and metadata has modes and owners.", Default: false, Advanced: true},
 			{Name: config.ConfigEncoding, Help: config.ConfigEncodingHelp, Advanced: true,
 				Default: encoder.EncodeZero | encoder.EncodeSlash | encoder.EncodeBackSlash | encoder.EncodeWin | encoder.EncodeCtl |
 					encoder.EncodeDot | encoder.EncodeRightSpace | encoder.EncodeRightPeriod | encoder.EncodeInvalidUtf8},
@@ -95,6 +102,7 @@ func (o *options) dialer() (*smb.Dialer, string, error) {
 	}
 	d := &smb.Dialer{
 		Initiator: initiator, Host: o.Host, AllowUnsigned: o.AllowUnsigned && !o.Encrypt, RequireEncryption: o.Encrypt, AllowGuest: o.AllowGuest,
+		POSIX: o.POSIX,
 	}
 	return d, net.JoinHostPort(o.Host, o.Port), nil
 }

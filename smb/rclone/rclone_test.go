@@ -29,6 +29,12 @@ func remote(t testing.TB, mode rig.Mode, options map[string]string) (path, dir s
 func serve(t testing.TB, cfg rig.Config, options map[string]string) (path string, srv *rig.Server) {
 	t.Helper()
 	s := rigtest.Start(t, cfg)
+	return configure(t, s, options), s
+}
+
+// configure makes a server's share the remote "tarnrig".
+func configure(t testing.TB, s *rig.Server, options map[string]string) (path string) {
+	t.Helper()
 	host, port, err := net.SplitHostPort(s.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +50,7 @@ func serve(t testing.TB, cfg rig.Config, options map[string]string) (path string
 	for key, value := range options {
 		t.Setenv("RCLONE_CONFIG_TARNRIG_"+key, value)
 	}
-	return "tarnrig:" + s.Share, s
+	return "tarnrig:" + s.Share
 }
 
 // TestSuite is rclone's own suite for backends, against Samba in plain, signed and encrypted sessions.

@@ -61,17 +61,52 @@ func modeSID(mode uint32) []byte {
 	return le.AppendUint32(b, mode)
 }
 
+// UnixUserSID is the SID of the user with an id on the server, S-1-22-1-id.
+func UnixUserSID(id uint32) SID { return unixSID(1, id) }
+
+// UnixGroupSID is UnixUserSID for a group, S-1-22-2-id.
+func UnixGroupSID(id uint32) SID { return unixSID(2, id) }
+
+func unixSID(kind, id uint32) SID {
+	b := []byte{1, 2, 0, 0, 0, 0, 0, 22}
+	b = le.AppendUint32(b, kind)
+	return SID(le.AppendUint32(b, id))
+}
+
+// Parts of a security descriptor (MS-DTYP 2.4.6).
+const (
+	selfRelative     = 0x8000 // control flag
+	daclPresent      = 0x0004 // control flag
+	descriptorLength = 20     // of the fixed part
+)
+
+// AppendOwnerDescriptor appends the security descriptor that states an owner and a group; "" states none.
+func AppendOwnerDescriptor(dst []byte, owner, group SID) []byte {
+	at := [2]uint32{} // offsets of both
+	end := uint32(descriptorLength)
+	for i, sid := range [2]SID{owner, group} {
+		if sid != "" {
+			at[i] = end
+			end += uint32(len(sid))
+		}
+	}
+	dst = append(dst, 1, 0)
+	dst = le.AppendUint16(dst, selfRelative)
+	dst = le.AppendUint32(dst, at[0])
+	dst = le.AppendUint32(dst, at[1])
+	dst = appendZeros(dst, 8) // neither SACL nor DACL
+	dst = append(dst, owner...)
+	return append(dst, group...)
+}
+
 // AppendModeDescriptor appends the security descriptor that sets the permissions of a POSIX mode: its DACL has one entry, for modeSID.
 func AppendModeDescriptor(dst []byte, mode uint32) []byte {
-	const (
-		selfRelative, daclPresent = 0x8000, 0x0004 // MS-DTYP 2.4.6
-		descriptor, acl, ace      = 20, 8, 8       // lengths of the fixed parts
-	)
+	const acl, ace = 8, 8 // lengths of the fixed parts
 	sid := modeSID(mode & ModePermissions)
 	dst = append(dst, 1, 0)
 	dst = le.AppendUint16(dst, selfRelative|daclPresent)
 	dst = appendZeros(dst, 12) // neither owner, group nor SACL
-	dst = le.AppendUint32(dst, descriptor)
+	dst = le.AppendUint32(dst, descriptorLength)
 	dst = append(dst, 2, 0) // MS-DTYP 2.4.5
 	dst = le.AppendUint16(dst, uint16(acl+ace+len(sid)))
 	dst = le.AppendUint16(dst, 1)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+
+	client "github.com/tarn-go/tarn/smb"
 )
 
 // runRemove removes files and, with -r, directories.
@@ -56,9 +58,9 @@ func runMkdir(ctx context.Context, a *app, args []string) error {
 	for _, arg := range args {
 		p, err := a.at(ctx, arg)
 		if err == nil && a.opts.parents {
-			err = p.share.MkdirAll(p.path, 0o777)
+			err = p.share.MkdirAll(p.path, 0o777&^a.umask)
 		} else if err == nil {
-			err = p.share.Mkdir(p.path, 0o777)
+			err = p.share.Mkdir(p.path, 0o777&^a.umask)
 		}
 		if err := t.report(ctx, err); err != nil {
 			return err
@@ -70,6 +72,26 @@ func runMkdir(ctx context.Context, a *app, args []string) error {
 // runMove renames: into an existing directory, or to another name. An existing file of that name
 // is not replaced.
 func runMove(ctx context.Context, a *app, args []string) error {
+	return a.rename(ctx, args, "moved", (*client.Share).RenameNoReplace)
+}
+
+// runLink makes hard links, named as by runMove, or one symbolic link.
+func runLink(ctx context.Context, a *app, args []string) error {
+	if !a.opts.symbolic {
+		return a.rename(ctx, args, "linked", (*client.Share).Link)
+	}
+	if len(args) != 2 || isURL(args[0]) {
+		return usageError("ln -s takes a path, to which the link leads, and the URL of the link")
+	}
+	at, err := a.at(ctx, args[1])
+	if err != nil {
+		return err
+	}
+	return at.share.Symlink(args[0], at.path)
+}
+
+// rename gives files the name that the last argument says, or their names in the directory that it is. done is what is done with them.
+func (a *app) rename(ctx context.Context, args []string, done string, give func(share *client.Share, from, to string) error) error {
 	to, err := a.at(ctx, args[len(args)-1])
 	if err != nil {
 		return err
@@ -86,14 +108,14 @@ func runMove(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		if !into && (len(args) > 2 || len(places) > 1) {
-			return usageError("several files can only be moved into a directory, and %s is not one", to)
+			return usageError("several files can only be %s into a directory, and %s is not one", done, to)
 		}
 		for _, p := range places {
 			name := to.path
 			if into {
 				name = path.Join(to.path, p.base())
 			}
-			if err := t.report(ctx, a.move(p, to, name)); err != nil {
+			if err := t.report(ctx, p.give(to, name, done, give)); err != nil {
 				return err
 			}
 		}
@@ -101,12 +123,13 @@ func runMove(ctx context.Context, a *app, args []string) error {
 	return t.result()
 }
 
-func (a *app) move(from, to spot, name string) error {
-	if from.share != to.share {
-		return usageError("%s and %s are not on one share", from, to)
+// give gives a file the name on the share of to.
+func (p spot) give(to spot, name, done string, give func(share *client.Share, from, to string) error) error {
+	if p.share != to.share {
+		return usageError("%s and %s are not on one share", p, to)
 	}
-	if from.path == "." {
-		return usageError("%s is a whole share, which cannot be moved", from)
+	if p.path == "." {
+		return usageError("%s is a whole share, which cannot be %s", p, done)
 	}
-	return from.share.RenameNoReplace(from.path, name)
+	return give(p.share, p.path, name)
 }

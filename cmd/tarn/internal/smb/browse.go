@@ -97,7 +97,7 @@ func (a *app) list(ctx context.Context, out io.Writer, arg string) error {
 			return err
 		}
 		if !info.IsDir() || len(places) > 1 && !a.opts.recursive {
-			a.entry(out, p.base(), p.location, info)
+			a.entry(out, p.base(), p, info)
 			continue
 		}
 		prefix := ""
@@ -150,7 +150,7 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 		}
 		inner := dir
 		inner.path = path.Join(dir.path, e.Name())
-		a.entry(out, prefix+e.Name(), inner.location, info)
+		a.entry(out, prefix+e.Name(), inner, info)
 		if e.IsDir() && a.opts.recursive && plainName(e.Name()) {
 			err := a.listDir(ctx, out, inner, prefix+e.Name()+"/", above)
 			if errors.Is(err, client.ErrLoop) { // the others are listed
@@ -164,9 +164,11 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 }
 
 // entry writes one file: its name in text, its URL in JSON.
-func (a *app) entry(out io.Writer, name string, l location, info fs.FileInfo) {
+func (a *app) entry(out io.Writer, name string, p spot, info fs.FileInfo) {
 	if a.opts.json {
-		writeJSON(out, fileObject{l.String(), kind(info.Mode()), info.Size(), info.ModTime().UTC()})
+		o := fileObject{URL: p.String(), Type: kind(info.Mode()), Bytes: info.Size(), Modified: info.ModTime().UTC()}
+		o.addPOSIX(info)
+		writeJSON(out, o)
 		return
 	}
 	if info.IsDir() {
@@ -174,6 +176,11 @@ func (a *app) entry(out io.Writer, name string, l location, info fs.FileInfo) {
 	}
 	if a.opts.long {
 		fmt.Fprintf(out, "%s %12d %s ", info.Mode(), info.Size(), info.ModTime().Local().Format("2006-01-02 15:04:05"))
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if target, err := p.share.Readlink(p.path); err == nil {
+				name += " -> " + target
+			}
+		}
 	}
 	fmt.Fprintln(out, printable(name))
 }
@@ -190,8 +197,28 @@ type (
 		Type     string    `json:"type"`
 		Bytes    int64     `json:"bytes"`
 		Modified time.Time `json:"modified"`
+
+		// With the POSIX extensions.
+		Mode  string  `json:"mode,omitempty"` // octal, four digits
+		Links uint32  `json:"links,omitempty"`
+		UID   *uint32 `json:"uid,omitempty"`
+		GID   *uint32 `json:"gid,omitempty"`
 	}
 )
+
+func (o *fileObject) addPOSIX(info fs.FileInfo) {
+	st, ok := info.Sys().(*client.FileStat)
+	if !ok || st.POSIX == nil {
+		return
+	}
+	o.Mode, o.Links = fmt.Sprintf("%04o", st.POSIX.Mode), st.POSIX.Links
+	if id, ok := st.POSIX.UID(); ok {
+		o.UID = &id
+	}
+	if id, ok := st.POSIX.GID(); ok {
+		o.GID = &id
+	}
+}
 
 // kind is a file's type in one word.
 func kind(mode fs.FileMode) string {

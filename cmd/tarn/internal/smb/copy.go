@@ -185,7 +185,7 @@ func (a *app) source(ctx context.Context, arg string) (place, error) {
 	dir := l
 	dir.path = path.Dir(l.path)
 	name := path.Base(l.path)
-	return place{tree: &remote{share: share, at: dir}, name: name, base: l.base()}, nil
+	return place{tree: &remote{share: share, at: dir, umask: a.umask}, name: name, base: l.base()}, nil
 }
 
 // target is the place that an argument names to copy to, and whether that is an existing directory.
@@ -237,7 +237,7 @@ func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error)
 	}
 	info, err := share.Stat(l.path)
 	if err == nil && info.IsDir() {
-		return place{tree: &remote{share: share, at: l}, name: "."}, true, nil
+		return place{tree: &remote{share: share, at: l, umask: a.umask}, name: "."}, true, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, false, err
@@ -247,5 +247,5 @@ func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error)
 	}
 	dir := l
 	dir.path = path.Dir(l.path)
-	return place{tree: &remote{share: share, at: dir}, name: path.Base(l.path)}, false, nil
+	return place{tree: &remote{share: share, at: dir, umask: a.umask}, name: path.Base(l.path)}, false, nil
 }

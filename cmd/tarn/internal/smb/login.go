@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -31,6 +32,8 @@ type app struct {
 	limits client.Limits
 	// partKey is partKey's, the same each time.
 	partKey func() (key []byte, kept bool)
+	// umask is what new files and directories on servers do not permit, where those have the POSIX extensions.
+	umask fs.FileMode
 
 	sessions map[string]*client.Session
 	shares   map[string]*client.Share
@@ -43,9 +46,13 @@ type app struct {
 }
 
 func newApp(name string, opts options, std cli.Streams) *app {
-	return &app{name: name, opts: opts, std: std, partKey: sync.OnceValues(partKey),
+	a := &app{name: name, opts: opts, std: std, partKey: sync.OnceValues(partKey),
 		waits:    []time.Duration{time.Second, 3 * time.Second, 6 * time.Second},
 		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}, logins: map[string]client.Initiator{}}
+	if opts.posix {
+		a.umask = umask()
+	}
+	return a
 }
 
 // close logs off.
@@ -86,7 +93,7 @@ func (a *app) session(ctx context.Context, l location) (*client.Session, error) 
 		a.logins[key] = initiator
 	}
 	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt,
-		AllowGuest: a.opts.guest, AllowUnsigned: a.opts.unsigned, Limits: a.limits}
+		AllowGuest: a.opts.guest, AllowUnsigned: a.opts.unsigned, POSIX: a.opts.posix, Limits: a.limits}
 	if a.opts.stats {
 		d.DialFunc = a.traffic.dial
 	}

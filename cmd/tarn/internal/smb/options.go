@@ -17,6 +17,7 @@ type options struct {
 	unsigned     bool
 	encrypt      bool
 	guest        bool
+	posix        bool
 	stats        bool
 
 	long      bool
@@ -24,6 +25,7 @@ type options struct {
 	exact     bool
 	json      bool
 	parents   bool
+	symbolic  bool
 
 	jobs     int
 	verify   bool
@@ -43,6 +45,7 @@ func (o *options) add(set *pflag.FlagSet) {
 	set.BoolVar(&o.unsigned, "unsigned", false, "sign nothing unless the server requires it")
 	set.BoolVar(&o.encrypt, "encrypt", false, "refuse servers that do not encrypt")
 	set.BoolVar(&o.guest, "guest", false, "allow a server to log an unknown user on as a guest, unprotected")
+	set.BoolVar(&o.posix, "posix", false, "use SMB3's POSIX extensions where the server has them: modes, links, all names")
 	set.BoolVar(&o.stats, "stats", false, "show at the end the number of bytes and round trips")
 }
 
@@ -56,6 +59,10 @@ func listFlags(set *pflag.FlagSet, o *options) {
 	recursiveFlag(set, o)
 	set.BoolVar(&o.json, "json", false, "write one JSON object a line to standard output")
 	set.BoolVarP(&o.long, "long", "l", false, "with mode, size and time")
+}
+
+func linkFlags(set *pflag.FlagSet, o *options) {
+	set.BoolVarP(&o.symbolic, "symbolic", "s", false, "make a symbolic link to the first argument, which is not a URL but a path as the link has it")
 }
 
 func mkdirFlags(set *pflag.FlagSet, o *options) {

@@ -53,6 +53,7 @@ func Command() *cobra.Command {
 		opts.command("get URL... [DIRECTORY|FILE]", "copy from a server", 1, copyFlags, runGet),
 		opts.command("put FILE... URL", "copy to a server", 2, copyFlags, runPut),
 		opts.command("mv URL... URL", "rename, within a share", 2, noFlags, runMove),
+		opts.command("ln URL... URL", "give files another name (hard links), or with -s make a symbolic link", 2, linkFlags, runLink),
 		opts.command("mkdir URL...", "make directories", 1, mkdirFlags, runMkdir),
 		opts.command("rm URL...", "remove files, with -r directories and what is in them", 1, recursiveFlag, runRemove),
 	)

@@ -30,7 +30,8 @@ type tree interface {
 	// fs.ErrExist when name is taken, and errors.ErrUnsupported when the file cannot be made without others seeing a part of it.
 	// When it fails, part may be left.
 	WriteNew(part, name string, data []byte, modified time.Time) error
-	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does. Here it has the permissions perm.
+	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does. It has the permissions perm here, and on a server with
+	// the POSIX extensions.
 	CreatePart(name string, perm fs.FileMode) (sink, error)
 	ReopenPart(name string) (sink, error)
 	// Rewrite opens a file to replace its content; a symbolic link is followed. What else belongs to the file stays: mode and ACL,
@@ -104,14 +105,15 @@ func changeTime(info fs.FileInfo) time.Time {
 // remote is a directory of a share.
 type remote struct {
 	share *client.Share
-	at    location // of "."
+	at    location    // of "."
+	umask fs.FileMode // what new files do not permit, with the POSIX extensions
 }
 
 func (r *remote) full(name string) string { return path.Join(r.at.path, name) }
 
 func (r *remote) Lstat(name string) (fs.FileInfo, error)     { return r.share.Lstat(r.full(name)) }
 func (r *remote) ReadDir(name string) ([]fs.DirEntry, error) { return r.share.ReadDir(r.full(name)) }
-func (r *remote) Mkdir(name string) error                    { return r.share.Mkdir(r.full(name), 0o777) }
+func (r *remote) Mkdir(name string) error                    { return r.share.Mkdir(r.full(name), 0o777&^r.umask) }
 func (r *remote) Remove(name string) error                   { return r.share.Remove(r.full(name)) }
 func (r *remote) RenameNew(from, to string) error {
 	return r.share.RenameNoReplace(r.full(from), r.full(to))
@@ -140,18 +142,18 @@ func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error
 	if len(data) > r.share.Session().Info().MaxWrite {
 		return errors.ErrUnsupported
 	}
-	return r.share.WriteNewFile(r.full(name), data, 0o666, modified)
+	return r.share.WriteNewFile(r.full(name), data, 0o666&^r.umask, modified)
 }
 
-func (r *remote) CreatePart(name string, _ fs.FileMode) (sink, error) {
-	return r.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+func (r *remote) CreatePart(name string, perm fs.FileMode) (sink, error) {
+	return r.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm&^r.umask)
 }
 
-func (r *remote) ReopenPart(name string) (sink, error) { return r.open(name, os.O_RDWR) }
-func (r *remote) Rewrite(name string) (sink, error)    { return r.open(name, os.O_RDWR) }
+func (r *remote) ReopenPart(name string) (sink, error) { return r.open(name, os.O_RDWR, 0) }
+func (r *remote) Rewrite(name string) (sink, error)    { return r.open(name, os.O_RDWR, 0) }
 
-func (r *remote) open(name string, flag int) (sink, error) {
-	f, err := r.share.OpenFile(r.full(name), flag, 0o666)
+func (r *remote) open(name string, flag int, perm fs.FileMode) (sink, error) {
+	f, err := r.share.OpenFile(r.full(name), flag, perm)
 	if err != nil {
 		return nil, err
 	}

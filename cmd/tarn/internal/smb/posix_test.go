@@ -1,0 +1,54 @@
+//go:build unix
+
+package smb
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
+)
+
+// TestPOSIX lists, copies and links with the POSIX extensions, and compares with the server's disk.
+func TestPOSIX(t *testing.T) {
+	s := server{rigtest.StartPOSIX(t, "../../../..", rig.Config{})}
+	t.Setenv("SMB_PASSWORD", s.Password)
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"small": "small", "long": strings.Repeat("long", 1<<18)})
+	mask := umask()
+	must(t, "mkdir", "-posix", s.url("made"))
+	must(t, "put", "-posix", filepath.Join(dir, "small"), filepath.Join(dir, "long"), s.url("made"))
+	for name, want := range map[string]os.FileMode{"made": os.ModeDir | 0o777&^mask, "made/small": 0o666 &^ mask, "made/long": 0o666 &^ mask} {
+		if fi, err := os.Stat(filepath.Join(s.Dir, name)); err != nil || fi.Mode() != want {
+			t.Errorf("%s: %v, %v, want %v", name, fi.Mode(), err, want)
+		}
+	}
+	if err := os.Chmod(filepath.Join(s.Dir, "made", "small"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "ln", s.url("made/small"), s.url("made/hard"))
+	must(t, "ln", s.url("made/small"), s.url("made/long"), s.url("")) // into a directory
+	must(t, "ln", "-posix", "-s", "small", s.url("made/soft"))
+	out := must(t, "ls", "-l", "-posix", s.url("made")).out
+	for _, want := range []string{"-rw-r-----            5 ", " hard\n", " soft -> small\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if out := must(t, "ls", "-json", "-posix", s.url("small")).out; !strings.Contains(out, `"mode":"0640","links":3,`) {
+		t.Error(out)
+	}
+	if out := must(t, "ls", "-json", s.url("small")).out; strings.Contains(out, `"mode"`) {
+		t.Error(out)
+	}
+	if r := run(t.Context(), "ln", "-s", s.url("a"), s.url("b")); r.status != cli.Usage {
+		t.Errorf("%d: %s", r.status, r.err)
+	}
+	if r := run(t.Context(), "ln", s.url("small"), s.url("made/hard")); r.status != cli.Failed || !strings.Contains(r.err, "exist") {
+		t.Errorf("%d: %s", r.status, r.err)
+	}
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package rclone
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rclone/rclone/fs"
+	rsync "github.com/rclone/rclone/fs/sync"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
+)
+
+// TestPOSIX copies files and symbolic links with their metadata to a server with the POSIX extensions, and back.
+func TestPOSIX(t *testing.T) {
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rigtest.StartPOSIX(t, "../..", rig.Config{Mode: mode, Share: []string{"force user = root", "mangled names = no"}})
+			path := configure(t, srv, map[string]string{"POSIX": "true", "LINKS": "true"})
+			from, back := t.TempDir(), t.TempDir()
+			then := time.Unix(1e9, 0)
+			perms := map[string]os.FileMode{"a": 0o640, "dir/b": 0o755, "dir/A": 0o444, "dir/a": 0o600}
+			must(t, os.Mkdir(filepath.Join(from, "dir"), 0o755))
+			for name, perm := range perms {
+				file := filepath.Join(from, name)
+				must(t, os.WriteFile(file, []byte(name), perm))
+				must(t, os.Chmod(file, perm))
+				must(t, os.Chtimes(file, then, then))
+				if os.Geteuid() == 0 {
+					must(t, os.Chown(file, 12345, 54321))
+				}
+			}
+			must(t, os.Symlink("a", filepath.Join(from, "link")))
+			must(t, os.Symlink("../missing", filepath.Join(from, "dir", "dangling")))
+			must(t, os.Symlink("dir", filepath.Join(from, "linked")))
+
+			ctx, ci := fs.AddConfig(t.Context())
+			ci.Metadata = true
+			local := func(dir string) fs.Fs {
+				f, err := fs.NewFs(ctx, ":local,links=true:"+dir)
+				must(t, err)
+				return f
+			}
+			there := open(t, path+"/there")
+			must(t, rsync.CopyDir(ctx, there, local(from), true))
+			for name, perm := range perms {
+				fi, err := os.Stat(filepath.Join(srv.Dir, "there", name))
+				must(t, err)
+				if fi.Mode() != perm || !fi.ModTime().Equal(then) {
+					t.Errorf("%s: %v, %v", name, fi.Mode(), fi.ModTime())
+				}
+				if st := fi.Sys().(*syscall.Stat_t); os.Geteuid() == 0 && (st.Uid != 12345 || st.Gid != 54321) {
+					t.Errorf("%s: owners %d, %d", name, st.Uid, st.Gid)
+				}
+			}
+			must(t, os.Symlink("b", filepath.Join(srv.Dir, "there", "dir", "made")))
+			o, err := there.NewObject(ctx, "link"+linkSuffix)
+			must(t, err)
+			if want, err := os.Lstat(filepath.Join(from, "link")); err != nil || !o.ModTime(ctx).Equal(want.ModTime().Truncate(100*time.Nanosecond)) {
+				t.Errorf("the link has time %v, %v, want %v", o.ModTime(ctx), err, want.ModTime())
+			}
+
+			must(t, rsync.CopyDir(ctx, local(back), there, true))
+			for name, perm := range perms {
+				b, err := os.ReadFile(filepath.Join(back, name))
+				must(t, err)
+				fi, err := os.Stat(filepath.Join(back, name))
+				must(t, err)
+				if string(b) != name || fi.Mode() != perm || !fi.ModTime().Equal(then) {
+					t.Errorf("%s came back with %q, %v, %v", name, b, fi.Mode(), fi.ModTime())
+				}
+			}
+			for name, want := range map[string]string{"link": "a", "dir/dangling": "../missing", "linked": "dir", "dir/made": "b"} {
+				if target, err := os.Readlink(filepath.Join(back, name)); target != want || err != nil {
+					t.Errorf("%s leads to %q, %v", name, target, err)
+				}
+			}
+
+			moved, err := there.Move(ctx, o, "moved"+linkSuffix)
+			must(t, err)
+			if m := moved.(*Object); m.target != "a" || !m.link {
+				t.Errorf("the moved link leads to %q", m.target)
+			}
+			if _, err := there.NewObject(ctx, "link"+linkSuffix); err != fs.ErrorObjectNotFound {
+				t.Errorf("the link is there after the move: %v", err)
+			}
+			must(t, moved.Remove(ctx))
+			if _, err := there.NewObject(ctx, "moved"+linkSuffix); err != fs.ErrorObjectNotFound {
+				t.Errorf("the link is there after its removal: %v", err)
+			}
+			if _, err := there.NewObject(ctx, "a"); err != nil {
+				t.Errorf("what the link led to: %v", err)
+			}
+		})
+	}
+}
