@@ -39,6 +39,11 @@ func BenchmarkFiles(b *testing.B) {
 			{"create-write-4K", func(m mount, i int) error {
 				return m.write(fmt.Sprintf("small/new-%d", i%100), data)
 			}},
+			{"create-new-4K", func(m mount, i int) error {
+				name := fmt.Sprintf("small/made-%d", i%100)
+				os.Remove(filepath.Join(srv.Dir, name)) // on the server's disk
+				return m.write(name, data)
+			}},
 			{"write-file-4K", func(m mount, i int) error {
 				return m.writeFile(fmt.Sprintf("small/new-%d", i%100), data)
 			}},
