@@ -195,7 +195,7 @@ func (s *Share) symlink(oldname, newname string) error {
 	if err != nil {
 		return err
 	}
-	// A link to a directory is a directory on Windows.
+	// A link to a directory is a directory on Windows, and not with the POSIX extensions.
 	options := proto.OptionOpenReparsePoint
 	link := stoppedLink{target: target, relative: flags != 0}
 	if leads, err := link.apply(host, s.m.name, remote); err == nil {
@@ -210,6 +210,9 @@ func (s *Share) symlink(oldname, newname string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options, create.Contexts.Mode = proto.DispositionCreate, options, 0o777
+		if t.posix {
+			create.Options &^= proto.OptionDirectory
+		}
 		return t.chain(ctx, create, nil, t.ioctlStep(ioctl)) // which removes a file that cannot be made a link
 	}})
 	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba answers with this status when it has no reparse points

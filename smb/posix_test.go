@@ -119,6 +119,11 @@ func testPOSIX(t *testing.T, mode rig.Mode) {
 	if fi := must1(share.Lstat("dir/made"))(t); fi.Mode().Type() != fs.ModeSymlink {
 		t.Errorf("the link that was made has mode %v", fi.Mode())
 	}
+	must(t, share.Symlink("dir", "linked"))
+	if to, err := share.Readlink("linked"); to != "dir" || err != nil {
+		t.Errorf("the link to a directory leads to %q, %v", to, err)
+	}
+	must(t, share.Remove("linked"))
 	must(t, share.Rename("dir/A", "dir/b"))
 	if b, err := share.ReadFile("dir/b"); string(b) != "dir/A" || err != nil {
 		t.Errorf("dir/b is %q, %v", b, err)

@@ -104,7 +104,9 @@ func (o *Object) Metadata(context.Context) (fs.Metadata, error) {
 	}
 	meta["atime"] = st.LastAccessTime.Format(time.RFC3339Nano)
 	meta["btime"] = st.CreationTime.Format(time.RFC3339Nano)
-	meta["attributes"] = strconv.FormatUint(uint64(st.FileAttributes), 16)
+	if !o.link { // rclone's local backend keeps what it does not know in extended attributes, which a link cannot have
+		meta["attributes"] = strconv.FormatUint(uint64(st.FileAttributes), 16)
+	}
 	if st.POSIX == nil {
 		return meta, nil
 	}

@@ -375,7 +375,6 @@ func (f *Fs) sameShare(src fs.Object, remote string) (*Object, string, bool) {
 		return nil, "", false
 	}
 	from, name := o.fs.split(o.remote)
-	name, _ = o.fs.linkOf(name)
 	to, _ := f.split(remote)
 	return o, o.fs.onServer(name), from == to && o.fs.conns.addr == f.conns.addr
 }
@@ -423,24 +422,21 @@ func (f *Fs) setPOSIX(share *smb.Share, name string, a attributes) error {
 // Move renames a file, and replaces one that has the name.
 func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
 	o, from, ok := f.sameShare(src, remote)
-	if !ok || o.link != f.isLink(remote) {
+	if !ok || o.link || f.isLink(remote) { // Samba 4.22 makes an empty file of a link that is renamed: rclone makes another link then
 		return nil, fs.ErrorCantMove
 	}
 	a, err := attributesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
 	if err != nil {
 		return nil, err
 	}
-	err = f.useObject(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
+	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
 		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet.
 		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 			return err
 		}
 		move := func() error { return share.Rename(from, name) }
-		if err := f.withParents(share, name, func() error { return rename(o.look(share), o.info, from, name, move) }); err != nil {
+		if err := f.withParents(share, name, func() error { return rename(f.look(share), o.info, from, name, move) }); err != nil {
 			return err
-		}
-		if o.link {
-			return nil
 		}
 		if !a.modified.Equal(src.ModTime(ctx)) || !a.accessed.IsZero() {
 			if err := share.Chtimes(name, a.accessed, a.modified); err != nil {
