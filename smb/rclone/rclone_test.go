@@ -64,6 +64,14 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// TestSuitePOSIX is the suite with the POSIX extensions and with links.
+func TestSuitePOSIX(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+	inRcloneSource(t)
+	path := configure(t, srv, map[string]string{"POSIX": "true", "LINKS": "true"})
+	fstests.Run(t, &fstests.Opt{RemoteName: path + "/rclone", NilObject: (*Object)(nil)})
+}
+
 // inRcloneSource makes the working directory one that the suite takes for rclone's source: it looks there for its own servers.
 func inRcloneSource(t *testing.T) {
 	t.Helper()
