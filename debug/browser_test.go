@@ -429,7 +429,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 	v.must(v.Call(v.ctx, "Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil))
 	v.must(v.Call(v.ctx, "Page.navigate", map[string]any{"url": v.url}, nil))
 	var text string
-	for deadline, _ := v.ctx.Deadline(); !strings.Contains(text, "Who holds what") && time.Now().Before(deadline); {
+	for deadline, _ := v.ctx.Deadline(); !strings.Contains(text, "troubleshooting") && time.Now().Before(deadline); {
 		v.must(v.Eval(v.ctx, "document.body ? document.body.innerText : ''", &text))
 	}
 	for _, want := range []string{"still", "in use", "Hit rate", "Which size wastes what", "Ready to paste", "Classes: []int{", "16 KiB", "reload"} {

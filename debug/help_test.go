@@ -26,7 +26,11 @@ func TestBrowserHelp(t *testing.T) {
 			}
 			for _, id := range helps {
 				shown[id] = true
-				v.must(v.Eval(v.ctx, `document.querySelector("[popovertarget=`+id+`]").click()`, nil))
+				v.must(v.Eval(v.ctx, `(() => {
+					const button = document.querySelector("[popovertarget=`+id+`]");
+					button.scrollIntoView({ block: "center" });
+					button.click();
+				})()`, nil))
 				var missing string
 				v.must(v.Eval(v.ctx, `(() => {
 					const help = document.getElementById("`+id+`");
@@ -34,6 +38,9 @@ func TestBrowserHelp(t *testing.T) {
 					if (!help.matches(":popover-open")) return "not open";
 					const at = help.getBoundingClientRect();
 					if (at.left < 0 || at.top < 0 || at.right > innerWidth || at.bottom > innerHeight) return "outside the window";
+					const button = document.querySelector("[popovertarget=`+id+`]").getBoundingClientRect();
+					const away = (low, high, from, to) => Math.max(0, from - high, low - to);
+					if (away(at.left, at.right, button.left, button.right) > 12 || away(at.top, at.bottom, button.top, button.bottom) > 12) return "not at its button";
 					return help.innerText.endsWith(".") ? "" : "no sentence";
 				})()`, &missing))
 				if missing != "" {
@@ -56,7 +63,7 @@ func TestBrowserHelpStaysOpen(t *testing.T) {
 	one, two := busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}), busyPool(t, tarn.PoolConfig{Name: "two"})
 	v := visit(t, one.Pool, two.Pool)
 	v.must(v.Open(v.ctx, v.url+"?pool=one"))
-	for _, at := range []string{"#tiles [popovertarget=help-use]", "#sizing [popovertarget=help-waste]", "#tabs a[href='?pool=two']", "[data-copy]"} {
+	for _, at := range []string{"#tiles [popovertarget=help-use]", "#sizing [popovertarget=help-waste]", "#tabs a[href='?pool=two']", "#sizing [data-copy]"} {
 		v.until(`document.querySelector("` + at + `")`)
 		v.must(v.Eval(v.ctx, `(() => {
 			const b = document.querySelector("`+at+`");
