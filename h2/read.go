@@ -29,6 +29,7 @@ type reading struct {
 	leaving bool      // the second GOAWAY is due: its PING has been answered
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
+	run     int       // frames since Run last waited, or let others run
 	paused  time.Time // when that was; with ReadModeration
 	delay   string    // why reading is to be delayed; empty: it is not
 	active  bool      // a frame has come since the last deadline
@@ -95,6 +96,7 @@ func (c *Conn) loop() error {
 		}
 		c.in.between, c.in.active = false, true
 		c.in.frames++
+		c.in.run++
 		f := parseFrame(p)
 		if first && c.side == client && bytes.HasPrefix(p, []byte("HTTP/1.")) {
 			return c.fault(ProtocolError, "the server speaks HTTP/1.1")
@@ -209,6 +211,7 @@ func (c *Conn) discard(n int) error {
 // pause is called before Run waits for the network: it sends what the frames
 // just read made this side queue.
 func (c *Conn) pause() {
+	c.in.run = 0
 	if !c.in.busy {
 		return
 	}
@@ -235,7 +238,7 @@ func (c *Conn) pause() {
 // for them. Only a Handler's method that is called on Run's goroutine may call it.
 func (c *Conn) ReadAt() time.Time {
 	in := c.in
-	if in.readAt.IsZero() || in.frames-in.readAtFrame >= yieldAfter {
+	if in.readAt.IsZero() || in.frames-in.readAtFrame >= serverYield {
 		in.readAt, in.readAtFrame = time.Now(), in.frames
 	}
 	return in.readAt
@@ -337,7 +340,12 @@ func isEnd(err error) bool {
 // rest is delivered. docs/design/h2.md has what it is worth. When no further frame has come, Run pauses next, and sends what is queued.
 // The goroutines that a BatchHandler wakes come later.
 func (c *Conn) letWokenRun() {
-	if c.in.frames%yieldAfter == yieldAfter-1 && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
+	after := clientYield
+	if c.side == server {
+		after = serverYield
+	}
+	if c.in.run >= after && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
+		c.in.run = 0
 		runtime.Gosched()
 	}
 }

@@ -59,9 +59,9 @@ const (
 	// maxYield is how long the goroutine that is to write yields in all: where processors are scarce, each time may
 	// take long.
 	maxYield = 50 * time.Microsecond
-	// yieldAfter is how many frames the reading goroutine delivers before it yields to those that they have woken. A request is two
-	// frames and a response three. docs/design/h2.md has what it is worth.
-	yieldAfter = 64
+	// clientYield and serverYield are how many frames the reading goroutine delivers before it yields to those that they have woken. A request is
+	// two frames and a response three, and a server's workers are fewer than a client's callers. docs/design/h2.md has what they are worth.
+	clientYield, serverYield = 32, 64
 	// supplySize is how many bytes a Source is asked for at most: two such pieces make a batch.
 	supplySize = 128 << 10
 	// turnBytes is how many bytes of DATA a stream sends before the next one has its turn. The DATA of a stream that waits

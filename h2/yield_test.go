@@ -45,7 +45,7 @@ func (batching) OnBatchEnd() {}
 // half of them are delivered, unless the handler wakes at the end of a batch.
 func TestWokenRunBetweenFrames(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const frames = 8 * yieldAfter
+	const frames = 8 * clientYield
 	for _, of := range []struct {
 		name    string
 		handler func(*waking) Handler
