@@ -10,10 +10,11 @@
 // # What differs from rclone's smb
 //
 // The server copies files by itself, removes directories with many requests in flight, and reports changes to a mount. Messages are
-// signed unless allow_unsigned is set. Symbolic links are left out, as by rclone's local backend, unless copy_links is set. A
+// signed unless allow_unsigned is set. Symbolic links are left out, as by rclone's local backend, unless links or copy_links is set. A
 // session reconnects by itself. An upload with --inplace over an existing file keeps its permissions, streams and time of creation.
 //
 // # Not there
 //
-// Directories have no metadata besides the time of modification. Creation time and attributes are read and not written.
+// Directories have no metadata besides the time of modification. Creation time and attributes are read and not written. There is no ListR:
+// SMB lists one directory at a time, and rclone lists many at once by itself.
 package rclone
