@@ -12,7 +12,7 @@ QUICK   := interop
 # The packages of a private module that are built here. Command rclone-tarn has all of rclone's backends, which take minutes to
 # compile; make long builds it.
 packages = $(if $(filter smb/rclone,$(1)),.,./...)
-# Other platforms for which the library must build and vet.
+# Other platforms for which the modules must build and vet.
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
 # The two newest releases of Go: the oldest that go.mod admits, and the newest.
 OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
@@ -71,12 +71,13 @@ vet: ## go vet, every published module
 	@$(GO) vet $(PUBLISHED:%=./%/...)
 
 .PHONY: ports
-ports: ## compile the library for the other platforms; vet-ports has the commands and the analyser, too
-	@for p in $(PORTS); do echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l -dwarf=false' ./... ./rpc/... ./smb/... || exit 1; done
+ports: ## check the types of the published modules and their tests for the other platforms; vet-ports compiles them
+	@$(GO) run ./ci/internal/ports $(PORTS) -- $(PUBLISHED:%=./%/...)
 
 .PHONY: vet-ports
-vet-ports: ## go vet for the other platforms, and of the private modules
-	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet $(PUBLISHED:%=./%/...) || exit 1; done
+vet-ports: ## compile the library, and go vet, for the other platforms; go vet of the private modules
+	@for p in $(PORTS); do echo "build and vet $$p"; (export GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0; \
+	$(GO) build ./... ./rpc/... ./smb/... && $(GO) vet $(PUBLISHED:%=./%/...)) || exit 1; done
 	@$(foreach m,$(PRIVATE),echo "vet $(m)"; (cd $(m) && $(GO) vet $(call packages,$(m))) || exit 1;)
 
 .PHONY: gotestsum

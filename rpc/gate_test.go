@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -13,7 +14,10 @@ import (
 // and no wake-up is left for a later waiter.
 func TestGateInterleavings(t *testing.T) {
 	seeds := uint64(exploredGates)
-	if testing.Short() {
+	switch {
+	case os.Getenv("TARN_LONG") != "":
+		seeds *= 10
+	case testing.Short():
 		seeds = 10_000
 	}
 	for seed := range seeds {
