@@ -44,8 +44,8 @@ test: ## ten minutes: format, go.mod, vet, the ports, unit tests of every module
 	@./ci/each.sh fmt tidy vet ports units
 
 .PHONY: checks
-checks: ## linters, the analyser, the other release of Go, 32 bits, no unsafe, FIPS, vet for the ports, the private modules' go.mod, known vulnerabilities
-	@./ci/each.sh lint ownership releases tags fips vet-ports tidy-private vulnerabilities
+checks: ## linters, the analyser, usual forms that race leaves out, the other release of Go, 32 bits, no unsafe, FIPS, vet for the ports, the private modules' go.mod, known vulnerabilities
+	@./ci/each.sh lint ownership usual releases tags fips vet-ports tidy-private vulnerabilities
 
 .PHONY: long
 long: ## hours: the long forms of soaks and other people's suites, every network, fuzzing, whole conversations
@@ -115,6 +115,11 @@ OWNED = $(foreach m,$(PUBLISHED) $(PRIVATE),./$(m)/$(patsubst ./%,%,$(call packa
 ownership: ## tarnvet, every module: references that are leaked, used after free or freed twice
 	@mkdir -p $(BIN) && (cd vet && GOWORK=off $(GO) build -o $(abspath $(BIN))/tarnvet ./cmd/tarnvet)
 	@$(abspath $(BIN))/tarnvet $(OWNED)
+
+.PHONY: usual
+usual: gotestsum ## usual forms of what units runs in its short form alone and race leaves out: planted mistakes, the page in a browser
+	@$(GOTEST) ./vet/internal/mutate
+	@$(GOTEST) -run=Browser ./debug
 
 .PHONY: releases
 releases: gotestsum ## the published modules' tests with the newest Go, and the core's with the oldest that go.mod admits

@@ -54,6 +54,15 @@ func inBrowser(t *testing.T) {
 	}
 }
 
+// longInBrowser is inBrowser for a test that takes many seconds, which the short form leaves out. `make usual` runs it.
+func longInBrowser(t *testing.T) {
+	t.Helper()
+	inBrowser(t)
+	if testing.Short() {
+		t.Skip("takes many seconds of a browser")
+	}
+}
+
 // visitSource is visit for a set that may have servers and clients.
 func visitSource(t *testing.T, source Source) *visitor {
 	t.Helper()
@@ -194,7 +203,7 @@ func (v *visitor) background() (colour string) {
 }
 
 func TestBrowserPhoneAndDark(t *testing.T) {
-	inBrowser(t)
+	longInBrowser(t)
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "a pool with <b>a name</b>", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "other"}).Pool,
 		busyPool(t, tarn.PoolConfig{Name: "frames of the storage backend in eu-west-1, " + strings.Repeat("long", 20)}).Pool)
 	v.must(v.Open(v.ctx, v.url))
@@ -305,7 +314,7 @@ func (v *visitor) unwrapped() {
 
 // The labels of figures are not cut off, also where a pool wastes so little that they have decimals.
 func TestBrowserLabelsFit(t *testing.T) {
-	inBrowser(t)
+	longInBrowser(t)
 	pool := named(t, "frames")
 	for range 4000 {
 		pool.Get(16 << 10).Free()
@@ -329,7 +338,7 @@ func TestBrowserLabelsFit(t *testing.T) {
 
 // After an outage the lines have a gap instead of a straight line through it.
 func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
-	inBrowser(t)
+	longInBrowser(t)
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "cut"}).Pool)
 	v.must(v.Open(v.ctx, v.url))
 	v.until(`document.querySelectorAll("#memory .e-use").length == 1 && /\d/.test(document.getElementById("rate").textContent)`)

@@ -59,7 +59,7 @@ func TestBrowserHelp(t *testing.T) {
 
 // A help that is open stays open when the part of its button is taken over, and what has the focus there keeps it.
 func TestBrowserHelpStaysOpen(t *testing.T) {
-	inBrowser(t)
+	longInBrowser(t)
 	one, two := busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}), busyPool(t, tarn.PoolConfig{Name: "two"})
 	v := visit(t, one.Pool, two.Pool)
 	v.must(v.Open(v.ctx, v.url+"?pool=one"))

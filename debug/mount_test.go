@@ -33,7 +33,7 @@ func mounted(t *testing.T, handler http.Handler) http.Handler {
 
 // Wherever the page is mounted, its script finds its figures, and its links lead to the same path and are answered.
 func TestBrowserMounts(t *testing.T) {
-	inBrowser(t)
+	longInBrowser(t)
 	one, two := busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}), busyPool(t, tarn.PoolConfig{Name: "two & more?"})
 	registry := registryOf(one.Pool)
 	registry.Add(two.Pool)

@@ -540,11 +540,14 @@ func (tr *netTrial) comparable(w netWay, lines []string) []string {
 	})
 }
 
-// TestOptionsNet runs trials for a minute, and for an hour with TARN_LONG=1. TARN_OPTIONS_SEED runs one.
+// TestOptionsNet runs trials for a minute, for ten seconds in the short form, and for an hour with TARN_LONG=1. TARN_OPTIONS_SEED runs one.
 func TestOptionsNet(t *testing.T) {
 	length := time.Minute
-	if os.Getenv("TARN_LONG") == "1" {
+	switch {
+	case os.Getenv("TARN_LONG") == "1":
 		length = time.Hour
+	case testing.Short():
+		length = 10 * time.Second
 	}
 	if end, ok := t.Deadline(); ok {
 		length = min(length, time.Until(end)*3/4)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,8 +25,11 @@ import (
 // waiting for its window. No call has a deadline: every SendMsg and RecvMsg must return because the
 // connection has ended, and so must every handler.
 func TestBreakWhileSending(t *testing.T) {
-	streams := 1000
-	if raceFactor > 1 || testing.Short() {
+	streams := 300
+	switch {
+	case os.Getenv("TARN_LONG") != "":
+		streams = 1000
+	case raceFactor > 1 || testing.Short():
 		streams = 100
 	}
 	m := &pb.StreamingOutputCallRequest{Payload: payload(200_000)}

@@ -30,7 +30,7 @@ import (
 // soakFor is how long a soak injects failures, a third of it each with one, two and eight processors; soakLong, with
 // TARN_LONG=1.
 const (
-	soakFor  = 4 * time.Second
+	soakFor  = 2 * time.Second
 	soakLong = 30 * time.Second
 )
 

@@ -47,11 +47,20 @@ var repository = sync.OnceValues(func() (r struct {
 	return r, err
 })
 
+// longEnough leaves a test out of the short form. `make usual` runs the usual one.
+func longEnough(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the short form does not analyse the whole repository")
+	}
+}
+
 // Without directives, reports in the repository's correct code concern less than mostReported of the
 // functions that handle references.
 const mostReported = 0.02
 
 func TestReportsWithoutDirectives(t *testing.T) {
+	longEnough(t)
 	t.Setenv("GOWORK", "")
 	r, err := repository()
 	if err != nil {
@@ -102,6 +111,7 @@ func TestReportsWithoutDirectives(t *testing.T) {
 }
 
 func TestPlantedMistakesAreFound(t *testing.T) {
+	longEnough(t)
 	t.Setenv("GOWORK", "")
 	r, err := repository()
 	if err != nil {
