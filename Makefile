@@ -7,8 +7,8 @@ GO      ?= go
 # Modules that users may require, and those for our own use: peers, suites, benchmarks.
 PUBLISHED := $(shell ./ci/modules.sh published)
 PRIVATE   := $(shell ./ci/modules.sh private)
-# Private modules that compile within a minute; make test runs these as well.
-QUICK   := interop
+# The packages of interop that make test runs: those whose imports the published modules' tests have, too, in the same versions.
+QUICK   := . ./foreign ./generated/...
 # The packages of a private module that are built here. Command rclone-tarn has all of rclone's backends, which take minutes to
 # compile; make long builds it.
 packages = $(if $(filter smb/rclone,$(1)),.,./...)
@@ -61,10 +61,10 @@ fmt: ## fail if a file is not formatted by gofmt
 TIDY = for m in $(1); do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || { echo "go.mod of $$m is not tidy"; exit 1; }; done
 .PHONY: tidy tidy-private
 tidy: ## fail if a go.mod or go.sum of a published module is not as `go mod tidy` would have it
-	@$(call TIDY,$(PUBLISHED) $(QUICK))
+	@$(call TIDY,$(PUBLISHED))
 
 tidy-private: ## the same for the private modules
-	@$(call TIDY,$(filter-out $(QUICK),$(PRIVATE)) ci/tools)
+	@$(call TIDY,$(PRIVATE) ci/tools)
 
 .PHONY: vet
 vet: ## go vet, every published module
@@ -86,10 +86,11 @@ gotestsum:
 
 .PHONY: units
 # The published modules are tested together, on the workspace's versions, so that each dependency is compiled once and no processor
-# waits for a module's last package. The targets race and releases test each on the versions that its own go.mod asks for.
-units: gotestsum ## unit tests of the published modules and of interop; short unless TARN_LONG=1
+# waits for a module's last package. cmd/tarn and examples require what interop does, so that interop's tests compile no dependency once
+# more. The targets race and releases test each module on the versions that its own go.mod asks for.
+units: gotestsum ## unit tests of the published modules, and of interop those with peers of gRPC; short unless TARN_LONG=1
 	@status=0; echo "test the published modules"; $(GOTEST) $(if $(TARN_LONG),,-short) $(PUBLISHED:%=./%/...) || status=1; \
-	for m in $(QUICK); do echo "test $$m"; (cd $$m && $(GOTEST) $(if $(TARN_LONG),,-short) ./...) || status=1; done; exit $$status
+	echo "test interop"; (cd interop && GOWORK=off $(GOTEST) $(if $(TARN_LONG),,-short) $(QUICK)) || status=1; exit $$status
 
 # Packages without concurrency, or whose tests build programs without the detector.
 SEQUENTIAL := $(addprefix github.com/tarn-go/tarn/,vet vet/internal/mutate vet/cmd/tarnvet cmd/tarn/internal/migrate ci/internal/house)

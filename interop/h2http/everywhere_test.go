@@ -77,7 +77,7 @@ func TestSuitesEverywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			// What its go.sum does not list, such as Tarn's dependencies, would be looked up at sum.golang.org.
-			join(t, filepath.Join(dir, "go.sum"), "go.sum", filepath.Join(tarn, "go.sum"), filepath.Join(original, "go.sum"))
+			join(t, filepath.Join(dir, "go.sum"), "../go.sum", filepath.Join(tarn, "go.sum"), filepath.Join(original, "go.sum"))
 			inModule := func(args ...string) {
 				t.Helper()
 				cmd := exec.CommandContext(t.Context(), "go", args...)

@@ -42,8 +42,8 @@ func TestSuites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			join(t, modfile, "go.mod")
-			join(t, filepath.Join(dir, "go.sum"), "go.sum", filepath.Join(original, "go.sum"))
+			join(t, modfile, "../go.mod")
+			join(t, filepath.Join(dir, "go.sum"), "../go.sum", filepath.Join(original, "go.sum"))
 			run(t, "go", "mod", "edit", "-replace=github.com/tarn-go/tarn="+tarn, "-replace="+s.module+"="+module, modfile)
 			args := []string{"test", "-vet=off", "-v", "-mod=mod", "-modfile=" + modfile, "-timeout=4m"}
 			for _, p := range s.packages {

@@ -51,6 +51,37 @@ func TestRootRequires(t *testing.T) {
 	}
 }
 
+// TestSameVersions: what make test compiles in several modules it compiles once, because both require the same version.
+func TestSameVersions(t *testing.T) {
+	required := regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)
+	versions := func(module string) map[string]string {
+		text, err := os.ReadFile(filepath.Join(module, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, m := range required.FindAllStringSubmatch(string(text), -1) {
+			all[m[1]] = m[2]
+		}
+		return all
+	}
+	for _, pair := range [][2]string{{"cmd/tarn", "interop"}, {"examples", "interop"}, {"vet", "cmd/tarn"}} {
+		one, other := versions(pair[0]), versions(pair[1])
+		shared := 0
+		for module, version := range one {
+			if other[module] != "" {
+				shared++
+			}
+			if other[module] != "" && other[module] != version {
+				t.Errorf("%s requires %s %s, %s %s", pair[0], module, version, pair[1], other[module])
+			}
+		}
+		if shared < 3 {
+			t.Errorf("%s and %s require %d modules in common", pair[0], pair[1], shared)
+		}
+	}
+}
+
 // An empty program that imports a package lists modules of Tarn and below golang.org/x alone, which x/net's go.mod has, and builds packages
 // of no others than those above.
 func TestImportCosts(t *testing.T) {

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
 
-// module writes files to a new module, which has the requirements of one of this repository's.
+// module writes files to a new module, which has the requirements of one of this repository's, in the versions of module cmd/tarn if that has
+// them, too: the go command compiles what the tests import, and has those already.
 func module(t *testing.T, like string, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -19,8 +21,11 @@ func module(t *testing.T, like string, files map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files["go.sum"] = read(t, root, like, "go.sum")
+	files["go.sum"] = read(t, root, like, "go.sum") + read(t, root, "cmd/tarn", "go.sum")
 	mod := read(t, root, like, "go.mod")
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`).FindAllStringSubmatch(read(t, root, "cmd/tarn", "go.mod"), -1) {
+		mod = regexp.MustCompile(`(?m)^(\t|require )`+regexp.QuoteMeta(m[1])+` v\S+`).ReplaceAllString(mod, "${1}"+m[1]+" "+m[2])
+	}
 	mod = strings.Replace(mod, "module github.com/tarn-go/tarn/"+like, "module example.com/app", 1)
 	mod = strings.ReplaceAll(mod, "=> ../..", "=> "+root)
 	mod = strings.ReplaceAll(mod, "=> ..\n", "=> "+root+"/rpc\n")
