@@ -200,7 +200,7 @@ func convertGRPC(t *testing.T) string {
 		"-require=github.com/tarn-go/tarn/rpc/xds@v0.0.0", "-replace=github.com/tarn-go/tarn="+repository,
 		"-replace=github.com/tarn-go/tarn/rpc="+filepath.Join(repository, "rpc"), "-replace=github.com/tarn-go/tarn/rpc/xds="+filepath.Join(repository, "rpc", "xds"))
 	var sum []byte
-	for _, name := range []string{filepath.Join(original, "go.sum"), "go.sum"} {
+	for _, name := range []string{filepath.Join(original, "go.sum"), filepath.Join("..", "go.sum")} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

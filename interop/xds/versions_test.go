@@ -20,7 +20,7 @@ func TestVersions(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range []string{"go.mod", "go.sum"} {
-				b, err := os.ReadFile(name)
+				b, err := os.ReadFile(filepath.Join("..", name))
 				if err != nil {
 					t.Fatal(err)
 				}
