@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
@@ -129,24 +127,24 @@ func SetSendCompressor(ctx context.Context, name string) error {
 	if c == nil {
 		return fmt.Errorf("%w: caller's context is not of a Tarn server's handler", ErrCompressor)
 	}
-	sc := &sendCompressor{}
-	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(c.shape.subtype)}}
-	if !identity(name) {
-		if sc.c, sc.name = encoding.GetCompressor(name), name; sc.c == nil {
+	var comp encoding.Compressor
+	if identity(name) {
+		name = ""
+	} else {
+		if comp = encoding.GetCompressor(name); comp == nil {
 			return fmt.Errorf("%w: caller's %q is not registered", ErrCompressor, name)
 		}
-		if !slices.Contains(c.accepted(), name) {
+		if !slices.Contains(c.offered(), name) {
 			return fmt.Errorf("%w: the client does not accept caller's %q", ErrCompressor, name)
 		}
-		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: name})
 	}
-	sc.response = newResponseBlock(fields)
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.sentHeader || c.released {
+	r := c.run()
+	r.sendMu.Lock()
+	defer r.sendMu.Unlock()
+	if r.state == headerWritten || r.released {
 		return errHeaderSent
 	}
-	c.comp = sc
+	c.compressBy(comp, name)
 	return nil
 }
 
@@ -158,18 +156,5 @@ func ClientSupportedCompressors(ctx context.Context) ([]string, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: caller's context is not of a Tarn server's handler", ErrCompressor)
 	}
-	return c.accepted(), nil
-}
-
-// accepted returns the names in the request's grpc-accept-encoding.
-func (c *serverCall) accepted() []string {
-	var out []string
-	for _, v := range c.incoming()["grpc-accept-encoding"] {
-		for name := range strings.SplitSeq(v, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
+	return c.offered(), nil
 }

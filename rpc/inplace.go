@@ -37,14 +37,10 @@ type sendInPlace struct {
 // are written. The error is SendMsg's, or INTERNAL if ctx is not of a call of a [Server].
 func SendMsgInPlace(ctx context.Context, m any, done func()) error {
 	if c := callOf(ctx); c != nil {
-		codec, end := inPlace(c.shape.codec, c.lease, m, done)
+		r := c.run()
+		codec, end := inPlace(c.asked().codec, r.lease, m, done)
 		defer end()
-		return (*serverStream)(c).send(codec, m)
-	}
-	if t, ok := transportOf(ctx).(*webTransport); ok {
-		codec, end := inPlace(t.codec, t.body.lease, m, done)
-		defer end()
-		return (*webCall)(t).abort((*webCall)(t).sendNow(codec, m))
+		return r.send(c, codec, m)
 	}
 	done()
 	return status.Error(codes.Internal, "rpc: caller's context is not that of a call of a Server of package rpc")

@@ -1,10 +1,7 @@
 package rpc
 
 import (
-	"context"
-
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
@@ -39,27 +36,3 @@ func SharedWriteBuffer(val bool) ServerOption { return serverOption(func(*server
 
 // BufferPool is accepted for compatibility with grpc-go's package experimental and has no effect: memory comes from the pool of [Pool].
 func BufferPool(mem.BufferPool) ServerOption { return serverOption(func(*serverOptions) {}) }
-
-// tap calls InTapHandle's function for a call that begins.
-func (c *serverCall) tap() *refusal {
-	f := c.conn.srv.opts.tap
-	if f == nil {
-		return nil
-	}
-	ctx, cancel := c.user, func() {}
-	if at, ok := c.Deadline(); ok {
-		// The call's timer starts after f: an f that waits for c's end would block the connection for ever.
-		ctx, cancel = context.WithDeadline(ctx, at)
-		context.AfterFunc(c, cancel)
-	}
-	user, err := f(ctx, &tap.Info{FullMethodName: c.shape.path, Header: c.incoming()})
-	if err == nil {
-		err = status.FromContextError(ctx.Err()).Err()
-	}
-	if err == nil {
-		c.user = user
-		return nil
-	}
-	cancel()
-	return &refusal{httpStatus: httpOK, st: refusedBy(err)}
-}

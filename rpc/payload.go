@@ -11,6 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// payloadInfo holds a message's lengths for statistics.
+type payloadInfo struct{ plain, packed, wire int }
+
 // encodeMessage returns the framed and, if comp is not nil, compressed message of v, to be freed by the caller.
 // Raw messages (*tarn.Chain, *tarn.Buffer) bypass the codec; it takes ownership of their memory on every
 // path.

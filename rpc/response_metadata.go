@@ -3,6 +3,7 @@ package rpc
 import (
 	"sync"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -10,13 +11,26 @@ import (
 // responseMetadata is the metadata that a handler sets for its response's header and trailer, in any
 // protocol.
 type responseMetadata struct {
-	sendMu     sync.Mutex // held while anything is sent
-	header     metadata.MD
-	trailer    metadata.MD
-	sentHeader bool
-	sealed     bool // SendHeader has been called for a header that is sent later
-	released   bool // the handler has returned: nothing more is sent
+	sendMu  sync.Mutex // held while anything is sent. It guards what follows
+	header  metadata.MD
+	trailer metadata.MD
+
+	aborted  codes.Code // of the status that was sent because SendMsg or RecvMsg failed; OK: none
+	state    headerState
+	released bool // the handler has returned: nothing more is sent
+
+	ended  bool // runner.report has been called; the call's own goroutine's
+	gotOne bool // a message has been received; runner.recvMu guards it
 }
+
+// headerState says whether a response's header has been written.
+type headerState uint8
+
+const (
+	headerPending headerState = iota
+	headerSealed              // SendHeader has been called for a header that is written with the status
+	headerWritten
+)
 
 // SetHeader adds md to the header, which is sent with the first message or the status. It fails once the
 // header has been sent.
@@ -29,7 +43,7 @@ func (r *responseMetadata) SetHeader(md metadata.MD) error {
 	}
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
-	if r.sentHeader || r.sealed || r.released {
+	if r.state != headerPending || r.released {
 		return errHeaderSent
 	}
 	r.header = metadata.Join(r.header, md)
@@ -60,7 +74,7 @@ func (r *responseMetadata) lastHeader(md metadata.MD) error {
 	switch {
 	case r.released:
 		return errCallOver
-	case r.sentHeader, r.sealed:
+	case r.state != headerPending:
 		return errHeaderSent
 	}
 	if len(md) > 0 {

@@ -401,7 +401,7 @@ func (s *Server) Stop() {
 	conns := s.snapshot()
 	s.mu.Unlock()
 	for _, c := range s.calls.close() {
-		go (*webContext)(c).halt()
+		go c.halt()
 	}
 	s.web.stop()
 	for _, c := range conns {

@@ -3,13 +3,13 @@ package rpc
 import (
 	"context"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/lifetime"
 	"github.com/tarn-go/tarn/internal/workers"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// serverCall is one call: its context, its stream and its grpc.ServerStream in one object. Handlers may keep
+// serverCall is a call of gRPC on a connection of Serve: its context, its stream and its grpc.ServerStream in one object. Handlers may keep
 // any of these after they have returned, so it is never reused for another call; the reused objects are those
 // of h2.
 type serverCall struct {
@@ -26,9 +26,7 @@ type serverCall struct {
 	st     *h2.Stream
 	handle h2.Handle // of st, for those who may come when it has been released
 	shape  *shape
-	extra  []h2.Field      // the call's own metadata
-	user   context.Context // the handler's context: the call itself, or one made by stats handlers
-	seen   *observed       // for statistics and the debug page; nil without
+	extra  []h2.Field // the call's own metadata
 
 	workers.Link[*serverCall]
 
@@ -37,22 +35,17 @@ type serverCall struct {
 	inbox
 
 	// Under inbox.mu:
-	over     lifetime.State // with context.Canceled or DeadlineExceeded
-	md       metadata.MD
-	first    *received // the request of a unary call: set by handleUnary until it is decoded or the handler has returned
-	dispatch dispatch
-	asked    bool       // the call is part of its connection's admission
-	gotOne   bool       // a message has been received; under recvMu
-	ended    bool       // release has been called; the worker's own
-	aborted  codes.Code // of the status that was sent because SendMsg or RecvMsg failed; OK: none. Under sendMu
+	over      lifetime.State // with context.Canceled or DeadlineExceeded
+	md        metadata.MD
+	dispatch  dispatch
+	admission bool // the call is part of its connection's admission
+
+	unsent bool // the response has been queued, and Handle's caller sends it
 
 	admitted admitted // under conn.admission.mu
 
-	recvMu sync.Mutex     // held while RecvMsg uses the stream
-	lease  *message.Lease // of lent requests; nil: they are not lent. Under recvMu
-
-	responseMetadata
-	comp *sendCompressor // not nil: chosen by SetSendCompressor
+	runner
+	comp *sendCompressor // not nil: chosen by SetSendCompressor. Under sendMu
 }
 
 // dispatch is the state of a call's handling. It is guarded by serverCall.mu.
@@ -68,10 +61,7 @@ const (
 func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	s.IgnoreLength() // as grpc-go, whose clients send what a program has in its metadata
 	sh := c.shapeOf(h)
-	if sh.refuse != nil {
-		if sh.refuse.unregistered && len(c.srv.opts.stats) > 0 {
-			c.statsUnregistered(sh, h)
-		}
+	if sh.refuse != nil && !sh.refuse.tapped {
 		c.refuse(s, sh.subtype, sh.refuse)
 		return
 	}
@@ -80,14 +70,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		c.refuse(s, sh.subtype, &refusal{httpStatus: httpBadRequest, st: status.New(codes.Internal, err.Error())})
 		return
 	}
-	if has && timeout <= 0 {
-		c.refuse(s, sh.subtype, &refusal{httpStatus: httpOK, st: status.FromContextError(context.DeadlineExceeded)})
-		return
-	}
 	call := &serverCall{conn: c, st: s, handle: s.Handle(), shape: sh, extra: extra}
-	if sh.method != nil && sh.method.lends {
-		call.lease = new(message.Lease)
-	}
 	if hasBinary(extra) {
 		var no *refusal
 		if call.md, no = sh.checkedMetadata(extra); no != nil {
@@ -99,14 +82,27 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	if has {
 		call.timer.Set(time.Now().Add(timeout))
 	}
-	if no := call.tap(); no != nil {
-		c.refuse(s, sh.subtype, no)
+	if st := call.tap(call); st != nil {
+		c.refuse(s, sh.subtype, &refusal{httpStatus: httpOK, st: st})
 		return
+	}
+	if len(c.srv.opts.stats) > 0 {
+		call.statsArrived(wireLength(h))
+	}
+	if sh.refuse != nil {
+		if sh.refuse.unregistered && len(c.srv.opts.stats) > 0 {
+			call.unregistered()
+		}
+		c.refuse(s, sh.subtype, sh.refuse)
+		return
+	}
+	if sh.method != nil && sh.method.lends {
+		call.lease = new(message.Lease)
 	}
 	s.Value = call
 	call.source, call.limit = s, c.srv.opts.maxRecv
 	call.grantAt = int32(max(1, min(grantFrom, c.srv.opts.grantBeforeStart())))
-	unary := sh.method != nil && sh.method.unary != nil
+	unary := sh.isUnary()
 	if unary {
 		call.mode = onlyOne
 	} else {
@@ -121,9 +117,6 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.srv.entity.Begin()
 	c.entity.Begin()
 	c.srv.handlers.Add(1) // until the handler has returned, or dropped
-	if len(c.srv.opts.stats) > 0 {
-		call.statsArrived(h)
-	}
 	if has {
 		// From here on the timer may end the call at any time.
 		c.timers.Add(&call.timer, call)
@@ -157,6 +150,25 @@ func hasBinary(fs []h2.Field) bool {
 		}
 	}
 	return false
+}
+
+// unregistered reports a call of a method that no service has to the statistics handlers, on a goroutine of its own.
+func (c *serverCall) unregistered() {
+	c.conn.srv.handlers.Add(1)
+	go func() {
+		defer c.conn.srv.handlers.Done()
+		c.statsUnregistered(c)
+	}()
+}
+
+// wireLength is the length of a header list in bytes.
+func wireLength(h *h2.Header) (n int) {
+	for _, fs := range [...][]h2.Field{h.Fields, h.Extra} {
+		for i := range fs {
+			n += len(fs[i].Name) + len(fs[i].Value)
+		}
+	}
+	return n
 }
 
 // start starts the call's handler; its dispatch is handling already. It runs on the reading goroutine.
@@ -197,7 +209,7 @@ func (c *serverCall) gather() {
 		c.grant() // the handler may take long
 	}
 	c.dispatch = handling
-	asked := c.asked
+	asked := c.admission
 	c.mu.Unlock()
 	if asked {
 		c.leaveAdmission()
@@ -229,7 +241,7 @@ func (c *serverCall) askAdmission() {
 		c.mu.Unlock()
 		return
 	}
-	c.asked = true
+	c.admission = true
 	v := c.conn.admission.ask(c, c.in.Memory(), missing)
 	var h h2.Handle
 	switch {
@@ -262,11 +274,11 @@ func (c *serverCall) leaveAdmission() {
 func (c *serverCall) placeData() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.place(c.conn.srv.opts.pool, &c.conn.placing.grants, c.requests().Plan())
+	return c.place(c.conn.srv.opts.pool, &c.conn.placing.grants, c.learned().Plan())
 }
 
-// requests is the learned plan of the method's requests; nil: none, or they are lent.
-func (c *serverCall) requests() *message.Learned {
+// learned is the plan of the method's requests; nil: none, or they are lent.
+func (c *serverCall) learned() *message.Learned {
 	if m := c.shape.method; m != nil && c.lease == nil {
 		return &m.requests
 	}
@@ -316,10 +328,11 @@ func (c *serverCall) dropped() {
 	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
 	}
-	if c.asked {
+	if c.admission {
 		c.leaveAdmission()
 	}
-	c.countEnd(c.Err())
+	c.conn.srv.entity.End(entity.OutcomeOf(c.Err()))
+	c.countStream()
 	c.sendMu.Lock()
 	c.released = true
 	c.st.Release()
@@ -330,9 +343,16 @@ func (c *serverCall) dropped() {
 	}
 	go func() { // the stats handlers may block
 		defer c.conn.srv.handlers.Done()
-		c.statsBegin()
-		c.statsEnd(status.FromContextError(c.over.Err()).Err())
+		c.statsBegin(c)
+		c.statsEnd(c, status.FromContextError(c.over.Err()).Err())
 	}()
+}
+
+// countStream counts the end of the stream: it has succeeded if it was not reset, whatever the call's status.
+func (c *serverCall) countStream() {
+	if c.conn.entity != nil {
+		c.conn.entity.End(entity.OutcomeOf(c.Err()))
+	}
 }
 
 // release is called once when the handler has returned and the status has been
@@ -342,7 +362,7 @@ func (c *serverCall) release() {
 	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
 	}
-	c.ended = true
+	c.countStream()
 	if c.released { // with the response of a unary call
 		c.endCall()
 		if c.lease != nil {

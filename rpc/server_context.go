@@ -41,7 +41,7 @@ func (c *serverCall) Value(key any) any {
 	case grpcgo.PeerKey:
 		return &c.conn.peer
 	case grpcgo.StreamKey:
-		return grpc.ServerTransportStream((*transportStream)(c))
+		return grpc.ServerTransportStream(transportStream[*serverCall]{c})
 	}
 	v := c.conn.ctx.Value(key)
 	if v == nil && grpcgo.IsConnectionKey(key) {
@@ -78,31 +78,37 @@ func (c *serverCall) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// transportStream is a serverCall in the form that grpc.SetHeader and its like use.
-type transportStream serverCall
+// transportStream is a call in the form that grpc.SetHeader and its like use. It has one pointer, so that it is an interface's value without an
+// allocation.
+type transportStream[C serverCarrier] struct{ call C }
 
 // Method is the full method name, "/service/method".
-func (t *transportStream) Method() string { return t.shape.path }
+func (t transportStream[C]) Method() string { return t.call.asked().path }
 
 // Registered reports whether a service has the method. Package rpc/opentelemetry asks for it.
-func (t *transportStream) Registered() bool { return t.shape.method != nil }
+func (t transportStream[C]) Registered() bool { return t.call.asked().method != nil }
 
 // SetHeader adds to the metadata sent with the response header.
-func (t *transportStream) SetHeader(md metadata.MD) error { return (*serverCall)(t).SetHeader(md) }
+func (t transportStream[C]) SetHeader(md metadata.MD) error { return t.call.SetHeader(md) }
 
 // SendHeader sends the response header.
-func (t *transportStream) SendHeader(md metadata.MD) error { return (*serverCall)(t).SendHeader(md) }
+func (t transportStream[C]) SendHeader(md metadata.MD) error { return t.call.SendHeader(md) }
 
 // SetTrailer adds to the metadata sent with the status.
-func (t *transportStream) SetTrailer(md metadata.MD) error {
-	(*serverCall)(t).SetTrailer(md)
+func (t transportStream[C]) SetTrailer(md metadata.MD) error {
+	t.call.SetTrailer(md)
 	return nil
 }
 
 // callOf returns the call of a handler's context; nil when there is none.
-func callOf(ctx context.Context) *serverCall {
-	t, _ := transportOf(ctx).(*transportStream)
-	return (*serverCall)(t)
+func callOf(ctx context.Context) serverCarrier {
+	switch t := transportOf(ctx).(type) {
+	case transportStream[*serverCall]:
+		return t.call
+	case transportStream[*webCall]:
+		return t.call
+	}
+	return nil
 }
 
 // transportOf is the transport stream of a handler's context, without that of a call log; nil when there is none.

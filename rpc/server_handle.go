@@ -1,15 +1,23 @@
 package rpc
 
 import (
-	"errors"
-	"time"
+	"context"
+	"strings"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/workers"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
+	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 )
+
+// This file has a serverCall as the job of a worker and as a carrier: what its handler's goroutine does. server_call.go has what the goroutine that
+// reads the connection does, and server_response.go the header and the status.
+
+var _ serverCarrier = (*serverCall)(nil)
 
 // Conn is the connection of the call.
 func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
@@ -18,141 +26,88 @@ func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
 // queued and is to be sent by the caller.
 func (c *serverCall) Handle(w *workers.Worker[*serverCall]) (unsent bool) {
 	c.st.Started()
-	if o := c.conn.srv.opts.observe; o != nil {
-		if c.seen == nil {
-			c.seen = &observed{begun: time.Now()}
-		}
-		o.enlist(c.seen, c.shape.path, working)
-	}
-	if len(c.conn.srv.opts.stats) > 0 {
-		c.statsBegin()
-	}
-	var err error
-	if m := c.shape.method; m != nil && m.unary != nil {
+	var first *received
+	if c.shape.isUnary() {
 		// The request's memory stays with the worker: a serverCall, which is garbage after its call, is smaller without it.
-		unsent, err = c.handleUnary(m, workers.Scratch[received](w))
-	} else {
-		err = c.handleStream(m)
+		first = workers.Scratch[received](w)
 	}
-	c.countEnd(err)
-	c.release()
-	c.seen.end(err)
-	if len(c.conn.srv.opts.stats) > 0 {
-		c.statsEnd(err)
-	}
+	c.serve(c, first)
 	c.conn.srv.handlers.Done()
-	return unsent
-}
-
-// handleUnary runs a unary handler and sends its reply: header, message and status in one write. While
-// further calls of the connection are queued, the reply is left to be sent together with theirs, and unsent
-// is true. It uses first for the request, and refers to it no more when it has returned.
-func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err error) {
-	// Without mu: the request has ended, so the reading goroutine does not touch it any more.
-	*first = c.only()
-	c.in.Free()
-	c.first = first
-	if first.err != nil {
-		// As in grpc-go, interceptors are not called when no request has arrived.
-		err := first.status(c.limit, requestCount)
-		c.dropRequest()
-		return false, c.sendStatus(statusOf(err)).Err()
-	}
-	reply, err := c.callUnary(m)
-	if err != nil {
-		return false, c.sendStatus(statusOf(err)).Err()
-	}
-	msg, info, err := c.tryEncodeReply(reply)
-	if err != nil {
-		return false, c.sendStatus(statusOf(err)).Err()
-	}
-	st, unsent, err := c.sendReply(msg)
-	if err == errReplaced {
-		return false, st.Err()
-	}
-	if err == nil {
-		c.conn.entity.MessageSent()
-	}
-	if err == nil && len(c.conn.srv.opts.stats) > 0 {
-		c.statsOutPayload(reply, info)
-		c.statsOutTrailer()
-	}
-	if err == nil {
-		err = st.Err()
-	}
-	return unsent, err
-}
-
-// errReplaced is sendReply's error if it has sent a status alone, because the header does not fit.
-var errReplaced = errors.New("rpc: the response is a status")
-
-// sendReply sends header, msg, of which it takes ownership, and the status that it returns.
-func (c *serverCall) sendReply(msg message.Message) (st *status.Status, unsent bool, err error) {
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock() // also if a stats handler ends the goroutine
-	out := h2.Out{Data: msg.Buf, Rest: msg.Chain, Ending: h2.End, Release: true}
-	defer freeOut(&out)
-	if err := c.putHeader(&out); err != nil {
-		return c.sendStatusLocked(statusOf(err)), false, errReplaced
-	}
-	st = c.putStatus(&out, nil)
-	if c.conn.srv.workers.Next() == c.conn.h2c {
-		unsent = true
-		err = c.sendError(c.st.WriteLater(c, &out))
-	} else {
-		err = c.sendError(c.st.Write(c, &out))
-	}
-	c.released = err == nil // with the response; release does the rest
-	return st, unsent, err
-}
-
-// tryEncodeReply is encodeReply; a codec or a compressor that panics ends the call alone.
-func (c *serverCall) tryEncodeReply(reply any) (msg message.Message, info payloadInfo, err error) {
-	defer c.recover(&err)
-	return c.encodeReply(reply)
-}
-
-func (c *serverCall) callUnary(m *method) (reply any, err error) {
-	defer c.dropRequest()
-	defer c.recover(&err)
-	return m.unary.Handler(m.impl, c.user, c.decodeUnary, c.conn.srv.unary)
-}
-
-// handleStream runs a streaming handler, or the one for unknown methods.
-func (c *serverCall) handleStream(m *method) error {
-	err := c.callStream(m)
-	st := statusOf(err)
-	if st != nil && st.Code() == codes.OK {
-		st = nil
-	}
-	return c.sendStatus(st).Err()
-}
-
-func (c *serverCall) callStream(m *method) (err error) {
-	defer c.recover(&err)
-	return c.conn.srv.runStream(m, c.shape.path, (*serverStream)(c))
+	return c.unsent
 }
 
 // Exited is Handle's end when the handler does not return because of
 // runtime.Goexit.
 func (c *serverCall) Exited() {
-	if !c.ended { // statsEnd has not been called
-		st := status.New(codes.Internal, "the handler ended its goroutine")
-		logger.Errorf("the handler of %s called runtime.Goexit", c.shape.path)
-		st = c.sendStatus(st)
-		c.countEnd(st.Err())
-		c.release()
-		c.seen.end(st.Err())
-		if len(c.conn.srv.opts.stats) > 0 {
-			c.statsEnd(st.Err())
-		}
-	}
-	c.conn.srv.handlers.Done()
+	defer c.conn.srv.handlers.Done()
+	c.exited(c)
 }
 
-// recover ends a call whose handler panicked with INTERNAL.
-func (c *serverCall) recover(err *error) {
-	if v := recover(); v != nil {
-		*err = c.conn.srv.recovered(c.shape.path, v)
-	}
+func (c *serverCall) server() *Server        { return c.conn.srv }
+func (c *serverCall) asked() *requested      { return &c.shape.requested }
+func (c *serverCall) peer() *peer.Peer       { return &c.conn.peer }
+func (c *serverCall) socket() *entity.Socket { return c.conn.entity }
+func (c *serverCall) counts() count          { return requestCount }
+func (c *serverCall) prefix() int            { return message.PrefixLen }
+
+// lent: what has been sent refers to the request's memory.
+func (c *serverCall) lent() lentUntil { return lentUntilSent }
+
+// SendMsg sends one message. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
+func (c *serverCall) SendMsg(v any) error { return c.send(c, c.shape.codec, v) }
+
+// RecvMsg waits for one message. io.EOF means that the client has sent its last message. For a method without
+// client streaming it also waits for the request's end after the message.
+func (c *serverCall) RecvMsg(v any) error { return c.receive(c, v) }
+
+// SendHeader sends the header now, with md. It fails when the header has been sent.
+func (c *serverCall) SendHeader(md metadata.MD) error { return c.sendHeader(c, md) }
+
+func (c *serverCall) decodeUnary(v any) error { return c.decodeFirst(c, v) }
+
+func (c *serverCall) invoke() (reply any, err error) {
+	m := c.shape.method
+	return m.unary.Handler(m.impl, c.user, c.decodeUnary, c.conn.srv.unary)
 }
+
+// only returns the message of a unary call, which has arrived before the handler is started.
+func (c *serverCall) only() received {
+	// Without mu: the request has ended, so the reading goroutine does not touch it any more.
+	r := c.inbox.only()
+	c.in.Free()
+	return r
+}
+
+func (c *serverCall) compression() (encoding.Compressor, string) {
+	if c.comp != nil {
+		return c.comp.c, c.comp.name
+	}
+	return c.shape.compressor, c.shape.encoding
+}
+
+// offered returns the names in the request's grpc-accept-encoding.
+func (c *serverCall) offered() []string {
+	var out []string
+	for _, v := range c.incoming()["grpc-accept-encoding"] {
+		for name := range strings.SplitSeq(v, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func (c *serverCall) compressBy(comp encoding.Compressor, name string) {
+	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(c.shape.subtype)}}
+	if comp != nil {
+		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: name})
+	}
+	c.comp = &sendCompressor{comp, name, newResponseBlock(fields)}
+}
+
+// interrupt wakes a goroutine that waits for the peer's window.
+func (c *serverCall) interrupt() { c.cancel(context.Canceled) }
+
+// abandon resets the stream, as net/http does.
+func (c *serverCall) abandon() { c.handle.Reset(h2.InternalError) }

@@ -49,7 +49,7 @@ func TestSendBetweenResetAndEnd(t *testing.T) {
 			}
 			sent, ended := make(chan error, 64), make(chan error, 64)
 			s := NewServer(Pool(tarntest.NewPool(t)), WaitForHandlers(true), UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
-				c := callOf(s.Context())
+				c := callOf(s.Context()).(*serverCall)
 				c.conn.timers.Remove(&c.timer) // the test does what it would do
 				<-time.After(time.Until(c.timer.At()))
 				c.handle.Reset(h2.Cancel)

@@ -16,18 +16,14 @@ import (
 // shape is the content of a request's header list that does not differ from call to call. The connection
 // caches it with the header list, so that a repeated request costs no parsing, no lookup and no metadata map.
 type shape struct {
-	method     *method // nil: not registered
-	path       string
-	subtype    string
-	codec      message.Codec
-	encoding   string // grpc-encoding; empty: none
-	compressor encoding.Compressor
-	timeout    []string // grpc-timeout, if it was among the shared fields
-	fields     []h2.Field
-	authority  string
-	md         metadata.MD // of the shared fields; shared by calls, never changed
-	response   responseBlock
-	refuse     *refusal // not nil: the answer to the request
+	requested
+	subtype   string
+	timeout   []string // grpc-timeout, if it was among the shared fields
+	fields    []h2.Field
+	authority string
+	md        metadata.MD // of the shared fields; shared by calls, never changed
+	response  responseBlock
+	refuse    *refusal // not nil: the answer to the request
 }
 
 // responseBlock has a response's header fields without metadata, and their length as SETTINGS_MAX_HEADER_LIST_SIZE counts it.
@@ -46,6 +42,7 @@ type refusal struct {
 	st         *status.Status
 	fields     []h2.Field
 	body       string
+	tapped     bool // the tap is asked before
 	// unregistered: of a method that no service has, which is reported to statistics handlers
 	unregistered bool
 }
@@ -58,7 +55,7 @@ const (
 )
 
 func (s *Server) newShape(h *h2.Header) *shape {
-	sh := &shape{path: h.Path, fields: h.Fields, authority: h.Authority}
+	sh := &shape{requested: requested{path: h.Path}, fields: h.Fields, authority: h.Authority}
 	ct, _ := h.Get("content-type")
 	subtype, ok := header.Subtype(ct)
 	switch {
@@ -83,12 +80,14 @@ func (s *Server) newShape(h *h2.Header) *shape {
 			sh.timeout = append(sh.timeout, h.Fields[i].Value)
 		}
 	}
-	if sh.md, sh.refuse = sh.checkedMetadata(nil); sh.refuse == nil {
-		sh.find(s)
+	if sh.md, sh.refuse = sh.checkedMetadata(nil); sh.refuse != nil {
+		return sh
 	}
-	if sh.refuse == nil {
-		sh.choose(s)
+	if st, ok := sh.find(s); st != nil {
+		sh.refuse = &refusal{httpStatus: httpOK, st: st, tapped: true, unregistered: ok}
+		return sh
 	}
+	sh.choose(s)
 	return sh
 }
 
@@ -101,22 +100,21 @@ func (sh *shape) checkedMetadata(extra []h2.Field) (metadata.MD, *refusal) {
 	return md, nil
 }
 
-// find looks the method up.
-func (sh *shape) find(s *Server) {
-	if sh.method = s.methods[sh.path]; sh.method != nil || s.opts.unknown != nil && strings.HasPrefix(sh.path, "/") {
-		return
+// find looks the method up. If there is none it returns the status, and whether the path is of the form of a method's.
+func (q *requested) find(s *Server) (st *status.Status, ok bool) {
+	if q.method = s.methods[q.path]; q.method != nil || s.opts.unknown != nil && strings.HasPrefix(q.path, "/") {
+		return nil, true
 	}
-	service, name, ok := header.SplitMethod(sh.path)
-	var st *status.Status
+	service, name, ok := header.SplitMethod(q.path)
 	switch {
 	case !ok:
-		st = status.Newf(codes.Unimplemented, "malformed method name: %q", sh.path)
+		st = status.Newf(codes.Unimplemented, "malformed method name: %q", q.path)
 	case s.services[service] == nil:
 		st = status.Newf(codes.Unimplemented, "unknown service %v", service)
 	default:
 		st = status.Newf(codes.Unimplemented, "unknown method %v for service %v", name, service)
 	}
-	sh.refuse = &refusal{httpStatus: httpOK, st: st, unregistered: ok}
+	return st, ok
 }
 
 // choose sets codec and compressor, and the response's fields that depend on them.
@@ -132,7 +130,7 @@ func (sh *shape) choose(s *Server) {
 	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(sh.subtype)}}
 	if sh.encoding != "" {
 		if sh.compressor = encoding.GetCompressor(sh.encoding); sh.compressor == nil {
-			sh.refuse = &refusal{httpStatus: httpOK,
+			sh.refuse = &refusal{httpStatus: httpOK, tapped: true,
 				st:     status.Newf(codes.Unimplemented, "Decompressor is not installed for grpc-encoding %q", sh.encoding),
 				fields: []h2.Field{{Name: "grpc-accept-encoding", Value: s.accepts}}}
 			return

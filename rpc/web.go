@@ -36,14 +36,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.opts.cors.answer(c) {
 		return
 	}
-	if no := c.open(); no != nil {
+	no := c.open()
+	if no != nil && !no.tapped {
 		c.refuse(no)
-		if no.unregistered {
-			statsWebUnregistered(c)
-		}
 		return
 	}
-	c.serve()
+	c.serve(no)
 }
 
 // enter counts c's handler and lets Stop end c, unless the server has been stopped. After the first call nothing more can be
@@ -60,7 +58,7 @@ func (s *Server) enter(c *webCall) bool {
 // leave takes back what enter has done, when nothing more is written. What ends c meanwhile does not use its ResponseWriter any more.
 func (s *Server) leave(c *webCall) {
 	s.calls.remove(c)
-	(*webContext)(c).returned()
+	c.returned()
 	s.handlers.Done()
 }
 
@@ -69,6 +67,7 @@ type webRefusal struct {
 	httpStatus int
 	header     http.Header // more response fields; nil: none
 	st         *status.Status
+	tapped     bool // the tap is asked before
 	// unregistered: of a method that no service has, which is reported to statistics handlers
 	unregistered bool
 }
@@ -83,14 +82,6 @@ type webProtocol interface {
 	// has gone.
 	end(st *status.Status, begun headerState) error
 }
-
-// headerState says whether a response's header has been written.
-type headerState uint8
-
-const (
-	headerPending headerState = iota
-	headerWritten
-)
 
 // open parses the request's header: protocol, method, codec, compression, deadline and metadata.
 func (c *webCall) open() *webRefusal {
@@ -181,14 +172,12 @@ func (c *webCall) unsupported() *webRefusal {
 
 // find looks the method up.
 func (c *webCall) find() *webRefusal {
-	sh := shape{path: c.r.URL.EscapedPath()} // as it was sent: what checks paths in front of the server has seen no other
-	sh.find(c.srv)
-	if sh.refuse != nil {
-		c.path = sh.path
-		return &webRefusal{httpStatus: http.StatusNotFound, st: sh.refuse.st, unregistered: sh.refuse.unregistered}
+	c.path = c.r.URL.EscapedPath() // as it was sent: what checks paths in front of the server has seen no other
+	st, ok := c.requested.find(c.srv)
+	if st == nil {
+		return nil
 	}
-	c.method, c.path = sh.method, sh.path
-	return nil
+	return &webRefusal{httpStatus: http.StatusNotFound, st: st, tapped: true, unregistered: ok}
 }
 
 // duplex refuses a bidirectional stream over HTTP/1.1.

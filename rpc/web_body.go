@@ -26,7 +26,6 @@ type webBody struct {
 	in    message.Assembler
 	part  *tarn.Chain // what refs appends to, from spareParts; nil between reads
 	end   error
-	lease *message.Lease // of lent requests; nil: requests are copied
 }
 
 // next returns the next message, to be freed by the caller; io.EOF at the end of the body.
@@ -259,27 +258,10 @@ func (b *webBody) only() received {
 	}
 }
 
-// close frees the data that was read and not taken. If a goroutine that the handler left running is still
-// reading, the data is freed when its read ends, at the latest when net/http closes the body.
-func (b *webBody) close(mu *sync.Mutex) {
-	if !mu.TryLock() {
-		go func() {
-			mu.Lock()
-			defer mu.Unlock()
-			b.free()
-		}()
-		return
-	}
-	defer mu.Unlock()
-	b.free()
-}
-
+// free frees the data that was read and not taken.
 func (b *webBody) free() {
 	b.in.Free()
 	b.freePart() // there is one if AppendBody panicked
-	if b.lease != nil {
-		b.lease.Release()
-	}
 	if b.end == nil {
 		b.end = errOver
 	}

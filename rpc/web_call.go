@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/fields"
@@ -14,19 +13,15 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 )
 
-// errNoReturn is the end of a call whose handler has neither returned nor panicked as others do.
-var errNoReturn = status.Error(codes.Internal, "the handler ended its goroutine")
-
-// webCall is one call that ServeHTTP serves, in any protocol. As the handler's context it stays valid after the call, so it is not
-// used again; what few calls need is elsewhere, because its bytes are a sixth of those that a short call allocates.
+// webCall is one call that ServeHTTP serves, in any protocol: the carrier whose messages come and go in an exchange of HTTP. As the handler's
+// context it stays valid after the call, so it is not used again; what few calls need is elsewhere, because its bytes are a sixth of those that a
+// short call allocates.
 type webCall struct {
 	srv  *Server
 	w    http.ResponseWriter
@@ -34,43 +29,81 @@ type webCall struct {
 	list *fields.List // of r's fields; nil: they are in its Header
 
 	// open sets these.
+	requested
 	proto    webProtocol
-	method   *method // nil: the handler of unknown services
-	path     string
-	codec    message.Codec
-	incoming encoding.Compressor // of the request's messages; nil: none
-	outgoing encoding.Compressor // of the response's messages; nil: none
-	timeout  time.Duration
-	bounded  bool  // there is a timeout
-	early    bool  // the trailer is sent in the header, its names after earlyTrailer; otherwise at the end
-	gotOne   bool  // RecvMsg has returned a message. recvMu guards it
-	part     uint8 // of srv.calls
-	place    int32 // in that part, whose lock guards it
-	body     webBody
+	outgoing encoding.Compressor // of the response's messages; nil: none. sendMu guards it
+	early    bool                // the trailer is sent in the header, its names after earlyTrailer; otherwise at the end
 
-	ctx   context.Context // the handler's context: life, or one derived from it
-	life  webLife
-	stats *webStats // nil: there are no statistics handlers
-
-	request boundRequest // of a unary call
-
-	recvMu sync.Mutex
-
-	responseMetadata
-	headerErr error          // why the header did not fit; nil otherwise. sendMu guards it
-	aborted   *status.Status // the call's, because SendMsg or RecvMsg failed; nil otherwise. sendMu guards it
+	over      bool  // the response is complete, but for what ServeHTTP's return adds. sendMu guards it
+	abandoned bool  // it is ended without a status
+	part      uint8 // of srv.calls
+	place     int32 // in that part, whose lock guards it
+	body      webBody
+	life      webLife
+	request   received // of a unary call
+	runner
+	headerErr error // why the header did not fit; nil otherwise. sendMu guards it
 }
 
-func (c *webCall) clientStreams() bool {
-	return c.method == nil || c.method.stream != nil && c.method.stream.ClientStreams
+var _ serverCarrier = (*webCall)(nil)
+
+// serve runs the handler to its end and sends the status. no is not nil for a call that is refused once the tap has been asked.
+func (c *webCall) serve(no *webRefusal) {
+	if err := c.checkMetadata(); err != nil {
+		c.refuse(&webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())})
+		return
+	}
+	c.user = c
+	if st := c.tap(c); st != nil {
+		c.closeIfEnded()
+		c.refuse(&webRefusal{httpStatus: c.httpStatus(st.Code()), st: st})
+		return
+	}
+	if len(c.srv.opts.stats) > 0 {
+		c.statsArrived(c.wireLength())
+	}
+	if no != nil {
+		c.refuse(no)
+		if no.unregistered && len(c.srv.opts.stats) > 0 {
+			c.statsUnregistered(c)
+		}
+		return
+	}
+	if c.method != nil && c.method.lends {
+		c.lease = new(message.Lease)
+	}
+	c.srv.entity.Begin()
+	c.begin()
+	returned := false
+	defer func() {
+		if !returned {
+			c.leftByNetHTTP()
+		}
+	}()
+	c.runner.serve(c, &c.request)
+	returned = true
+	if c.abandoned {
+		panic(http.ErrAbortHandler)
+	}
 }
 
-func (c *webCall) serverStreams() bool {
-	return c.method == nil || c.method.stream != nil && c.method.stream.ServerStreams
+// leftByNetHTTP ends a call whose goroutine is ending: net/http closes the connection then, or resets the stream, after what has been flushed.
+func (c *webCall) leftByNetHTTP() {
+	if c.r.ProtoMajor == 1 {
+		c.sendMu.Lock()
+		c.w.Header().Set("Connection", "close")
+		c.sendMu.Unlock()
+	}
+	c.exited(c)
+	c.flush()
 }
 
-// requests holds the protocol's errors for requests. In Connect, as in connect-go, a malformed one is the client's fault.
-func (c *webCall) requests() count {
+func (c *webCall) server() *Server        { return c.srv }
+func (c *webCall) asked() *requested      { return &c.requested }
+func (c *webCall) socket() *entity.Socket { return nil }
+
+// counts: in Connect, as in connect-go, a malformed request is the client's fault.
+func (c *webCall) counts() count {
 	switch c.proto.(type) {
 	case *webConnectUnary, *webConnectStream:
 		n := requestCount.in(connectCardinality)
@@ -80,156 +113,111 @@ func (c *webCall) requests() count {
 	return requestCount
 }
 
-// serve runs the handler to its end and sends the status.
-func (c *webCall) serve() {
-	if err := c.checkMetadata(); err != nil {
-		c.refuse(&webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())})
-		return
+// httpStatus is that of a response without messages whose status has this code.
+func (c *webCall) httpStatus(code codes.Code) int {
+	if _, ok := c.proto.(*webConnectUnary); ok {
+		return connectHTTPStatus(code)
 	}
-	ctx := (*webContext)(c)
-	ctx.begin()
-	defer ctx.finish()
-	c.ctx = ctx
-	if st := c.tap(); st != nil {
-		c.closeIfEnded()
-		c.refuse(&webRefusal{httpStatus: connectHTTPStatus(st.Code()), st: st})
-		return
-	}
-	c.srv.entity.Begin()
-	c.stats = beginWebStats(c)
-	seen := c.srv.opts.observe.begin(c.path, working)
-	if c.method != nil && c.method.lends {
-		c.body.lease = new(message.Lease)
-	}
-	// The body's memory is freed when no goroutine can be in RecvMsg any more.
-	defer c.body.close(&c.recvMu)
-	// err stays when the handler does not return, because of runtime.Goexit or http.ErrAbortHandler: net/http aborts the response
-	// then, and the call must end for its stream, the statistics and the debug page all the same.
-	err := errNoReturn
-	defer func() {
-		c.sendMu.Lock()
-		c.released = true
-		c.sendMu.Unlock()
-		c.srv.entity.End(entity.OutcomeOf(err))
-		c.stats.end(err)
-		seen.end(err)
-	}()
-	var st *status.Status
-	if c.method != nil && c.method.unary != nil {
-		st = c.unary()
-	} else {
-		st = statusOf(c.stream())
-	}
-	if st.Code() == codes.OK {
-		st = nil
-	}
-	// A handler that was ended by the deadline or the client may return any error; the context has the cause.
-	if ctx.Err() != nil && st != nil && st.Code() == codes.Canceled {
-		st = ctx.status()
-	}
-	err = c.end(st).Err()
+	return http.StatusOK // the status is elsewhere
 }
 
-// tap calls InTapHandle's function for the call.
-func (c *webCall) tap() *status.Status {
-	if c.srv.opts.tap == nil {
-		return nil
+func (c *webCall) prefix() int {
+	if _, ok := c.proto.(*webConnectUnary); ok {
+		return 0
 	}
-	ctx, err := c.srv.opts.tap(c.ctx, &tap.Info{FullMethodName: c.path, Header: (*webContext)(c).metadata()})
-	if err == nil {
-		c.ctx = ctx
-		return nil
-	}
-	return refusedBy(err)
+	return message.PrefixLen
 }
 
-// unary runs a unary handler and sends its reply.
-func (c *webCall) unary() *status.Status {
-	first := c.body.only()
-	if first.err != nil {
-		first.err = c.because(first.err)
-		return statusOf(first.status(c.srv.opts.maxRecv, c.requests()))
-	}
-	c.request.first = first
-	reply, err := c.callUnary((*webRequest)(c))
-	if err != nil {
-		st := statusOf(err)
-		if c.early && st.Code() == codes.OK {
-			// In gRPC, OK without a message is the client's error. Here it would be an empty message.
-			st = status.New(codes.Internal, responseCount.none)
+// lent: the request's memory is freed before net/http has sent the last byte.
+func (c *webCall) lent() lentUntil { return lentUntilEncoded }
+
+// wireLength is the length of the request's fields in bytes.
+func (c *webCall) wireLength() (n int) {
+	for name, values := range c.eachField {
+		for _, v := range values {
+			n += len(name) + len(v)
 		}
-		return st
 	}
-	return statusOf(c.trySend(c.replyCodec(), reply))
+	return n
 }
 
-// trySend is send; a codec or a compressor that panics ends the call alone.
-func (c *webCall) trySend(codec message.Codec, v any) (err error) {
-	defer c.recover(&err)
-	return c.send(codec, v)
+// SendMsg sends one message and flushes it. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
+func (c *webCall) SendMsg(v any) error { return c.send(c, c.codec, v) }
+
+// RecvMsg waits for one message; io.EOF means that the client has sent its last message.
+func (c *webCall) RecvMsg(v any) error { return c.receive(c, v) }
+
+// SendHeader sends the header now, with md, but for unary calls of Connect. It fails when the header has been sent.
+func (c *webCall) SendHeader(md metadata.MD) error { return c.sendHeader(c, md) }
+
+func (c *webCall) decodeUnary(v any) error { return c.decodeFirst(c, v) }
+
+func (c *webCall) invoke() (reply any, err error) {
+	m := c.method
+	return m.unary.Handler(m.impl, c.user, c.decodeUnary, c.srv.unary)
 }
 
-// replyCodec is the codec for the result of a unary handler, which does not change any more: its long bytes fields are sent from their own
-// memory. They may be views of a lent request, which is freed before the last byte has been sent, and are copied then.
-func (c *webCall) replyCodec() message.Codec {
-	if _, ok := c.codec.(message.Proto); ok && c.outgoing == nil && c.body.lease == nil {
-		return message.Spliced{}
+func (c *webCall) compression() (encoding.Compressor, string) {
+	if c.outgoing == nil {
+		return nil, ""
 	}
-	return c.codec
+	return c.outgoing, c.outgoing.Name()
 }
 
-// boundRequest is the request of a unary call until its handler has returned.
-type boundRequest struct {
-	mu    sync.Mutex
-	first received
+func (c *webCall) compressBy(comp encoding.Compressor, _ string) { c.outgoing = comp }
+
+// offered returns the compressions that the protocol's field lists.
+func (c *webCall) offered() []string {
+	name := "Grpc-Accept-Encoding"
+	switch c.proto.(type) {
+	case *webConnectUnary:
+		name = "Accept-Encoding"
+	case *webConnectStream:
+		name = "Connect-Accept-Encoding"
+	}
+	var out []string
+	for _, v := range c.values(name) {
+		for n := range acceptable(v) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
-// take returns the request, to be freed by the caller, the first time.
-func (b *boundRequest) take() received {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.first
-	b.first = received{err: errDecoded}
+// only waits for the message of a unary call.
+func (c *webCall) only() received {
+	r := c.body.only()
+	if r.err != nil {
+		r.err = c.because(r.err)
+	}
 	return r
 }
 
-// webRequest is a unary webCall as its request.
-type webRequest webCall
-
-func (w *webRequest) decode(v any) error {
-	r := w.request.take()
-	if w.body.lease != nil { // the body's close waits for this
-		w.recvMu.Lock()
-		defer w.recvMu.Unlock()
+// next waits for the next message. recvMu is held.
+func (c *webCall) next() received {
+	if err := c.Err(); err != nil {
+		return received{err: err}
 	}
-	return (*webCall)(w).decode(&r, v)
-}
-
-func (w *webRequest) drop() {
-	r := w.request.take()
-	r.msg.Free()
-}
-
-func (c *webCall) callUnary(request *webRequest) (reply any, err error) {
-	defer request.drop()
-	defer c.recover(&err)
-	return c.method.unary.Handler(c.method.impl, c.ctx, request.decode, c.srv.unary)
-}
-
-func (c *webCall) stream() (err error) {
-	defer c.recover(&err)
-	return c.srv.runStream(c.method, c.path, (*webStream)(c))
-}
-
-// recover ends a call whose handler panicked with INTERNAL. http.ErrAbortHandler is passed on: net/http then aborts the response.
-func (c *webCall) recover(err *error) {
-	switch v := recover(); v {
-	case nil:
-	case http.ErrAbortHandler:
-		panic(v)
-	default:
-		*err = c.srv.recovered(c.path, v)
+	r := c.body.next()
+	if r.err != nil {
+		r.err = c.because(r.err)
 	}
+	return r
+}
+
+// because returns the reason for the call's end in place of err, the body's error, if the call has ended. A request that HTTP/1.1 has
+// received in part is as one whose stream was reset.
+func (c *webCall) because(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	if cause := c.Err(); cause != nil {
+		return cause
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return context.Canceled
+	}
+	return err
 }
 
 // webAddr is a client's address in net/http's form.
@@ -238,66 +226,82 @@ type webAddr string
 func (webAddr) Network() string  { return "tcp" }
 func (a webAddr) String() string { return string(a) }
 
-// send sends one message of the response, which codec encodes.
-func (c *webCall) send(codec message.Codec, v any) error {
-	// Before the header is written: an error of the codec or the compressor becomes the status.
-	m, info, err := encodeMessage(c.srv.opts.pool, codec, c.outgoing, c.srv.opts.maxSend, v)
-	if err != nil {
+// writeHeader sends the header, but for unary calls of Connect. sendMu is held.
+func (c *webCall) writeHeader() error {
+	if c.early {
+		// The header has the status and the trailer, which are not known yet.
+		c.state = headerSealed
+		return nil
+	}
+	if err := c.putHeader(); err != nil {
 		return err
 	}
-	if info.wire, err = c.sendMessage(m, info); err != nil {
-		return err
-	}
-	c.stats.outPayload(v, info)
+	c.w.WriteHeader(http.StatusOK)
+	c.flush()
 	return nil
 }
 
-// sendMessage sends m, of which it takes ownership, and returns how many bytes it took.
-func (c *webCall) sendMessage(m message.Message, info payloadInfo) (int, error) {
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	defer func() { m.Free() }() // also if a stats handler panics
-	if c.released {
-		return 0, errCallOver
+// writeMessage sends m, of which it takes ownership, and flushes it. sendMu is held.
+func (c *webCall) writeMessage(m message.Message, info payloadInfo) (payloadInfo, error) {
+	info, err := c.putMessage(m, info)
+	if err == nil {
+		c.flush()
 	}
-	if c.aborted != nil {
-		return 0, c.aborted.Err()
+	return info, err
+}
+
+// putMessage writes m, of which it takes ownership. sendMu is held.
+func (c *webCall) putMessage(m message.Message, info payloadInfo) (_ payloadInfo, err error) {
+	defer func() { m.Free() }()     // also if a stats handler panics
+	if err := c.Err(); err != nil { // net/http may take what is short all the same
+		return info, status.FromContextError(err).Err()
 	}
-	if err := (*webContext)(c).Err(); err != nil { // net/http may take what is short all the same
-		return 0, status.FromContextError(err).Err()
+	if c.over {
+		return info, errCallOver
 	}
 	if err := c.putHeader(); err != nil {
-		return 0, err
+		return info, err
 	}
 	given := m
 	m = message.Message{}
-	n, err := c.proto.message(given, info)
-	if err != nil {
-		return 0, sendError(c.ctx, err)
+	if info.wire, err = c.proto.message(given, info); err != nil {
+		return info, sendError(c, err)
 	}
-	return n, nil
+	return info, nil
+}
+
+// writeReply sends m, of which it takes ownership, and OK. sendMu is held.
+func (c *webCall) writeReply(m message.Message, info payloadInfo) (*status.Status, payloadInfo, error) {
+	info, err := c.putMessage(m, info)
+	if err != nil {
+		return statusOf(err), info, errNotReplied
+	}
+	st, _ := c.writeStatus(nil) // the message has been sent in any case
+	return st, info, nil
 }
 
 // putHeader sets the response's header fields once. It fails if the client does not take as many, and then sets none of the
 // handler's and fails whenever it is called again, so that a response without them is not taken for complete. sendMu is held.
 func (c *webCall) putHeader() error {
-	if c.sentHeader || c.headerErr != nil {
+	if c.state == headerWritten || c.headerErr != nil {
 		return c.headerErr
 	}
 	c.proto.header()
-	if c.r.ProtoMajor == 1 && (*webContext)(c).receiving() { // cut may still end the connection's reads
+	if c.r.ProtoMajor == 1 && c.receiving() { // cut may still end the connection's reads
 		c.w.Header().Set("Connection", "close")
 	}
 	if err := c.fits(); err != nil {
 		c.header, c.trailer, c.headerErr = nil, nil, err
 		return err
 	}
-	c.sentHeader = true
+	c.state = headerWritten
 	c.addFields("", c.header)
 	if c.early {
 		c.addFields(earlyTrailer, c.trailer)
 	}
-	c.stats.outHeader(c.header)
+	if len(c.srv.opts.stats) > 0 {
+		c.statsOutHeader(c)
+	}
 	return nil
 }
 
@@ -357,54 +361,37 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 	}
 }
 
-// end sends the status; nil is OK. It returns the one that a header that does not fit has made of it.
-func (c *webCall) end(st *status.Status) *status.Status {
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.aborted != nil {
-		st = c.aborted
+// writeStatus sends the status, nil for OK, as far as the protocol has it in the body; net/http sends what is in trailers when ServeHTTP returns.
+// sendMu is held.
+func (c *webCall) writeStatus(st *status.Status) (*status.Status, error) {
+	// A handler that was ended by the deadline, the client or Stop may return any error, or none; the context has the cause. Over gRPC its stream
+	// has been reset.
+	if code := st.Code(); (code == codes.Canceled || code == codes.OK) && c.Err() != nil {
+		st = c.endStatus()
 	}
-	begun := headerPending
-	if c.sentHeader {
-		begun = headerWritten
-	}
-	if begun == headerPending {
+	begun := c.state
+	if begun != headerWritten {
 		c.closeIfEnded()
-	}
-	if begun == headerPending && (st == nil || c.headerErr != nil || len(c.header) > 0 || c.early && len(c.trailer) > 0) {
-		if err := c.putHeader(); err != nil {
-			st = statusOf(err)
+		if st.Code() == codes.OK || c.headerErr != nil || len(c.header) > 0 || c.early && len(c.trailer) > 0 {
+			if err := c.putHeader(); err != nil {
+				st = statusOf(err)
+			}
 		}
 	}
-	c.released = true
-	c.replaceDetails(st)
-	if err := c.proto.end(st, begun); err == nil && c.r.Context().Err() == nil { // otherwise the client has gone
-		c.stats.outTrailer(c.trailer)
+	c.over = true
+	if err := c.proto.end(st, begun); err != nil {
+		return st, err
 	}
-	return st
+	return st, c.r.Context().Err() // not nil: the client has gone
 }
 
 // closeIfEnded has a connection of HTTP/1.1 end with a response whose header has not been written, if the call has ended: cut has set the
 // connection's deadlines. If it ends from here on, cut leaves the reads alone.
 func (c *webCall) closeIfEnded() {
-	(*webContext)(c).receive()
-	if c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
+	c.bodyReceived()
+	if c.Err() != nil && c.r.ProtoMajor == 1 {
 		c.w.Header().Set("Connection", "close")
 	}
-}
-
-// abort makes err, which SendMsg or RecvMsg is about to return, the call's status, and returns it (see [serverCall.abort]). Unlike over gRPC,
-// the status is sent when the handler returns.
-func (c *webCall) abort(err error) error {
-	if err == nil || err == io.EOF || c.ctx.Err() != nil {
-		return err
-	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.aborted == nil && !c.released {
-		c.aborted = statusOf(err)
-	}
-	return err
 }
 
 // refuse answers a request that is not a call.
@@ -426,154 +413,39 @@ func (c *webCall) flush() {
 	_ = http.NewResponseController(c.w).Flush()
 }
 
-// decode fills v from r and frees r's message.
-func (c *webCall) decode(r *received, v any) error {
-	if r.err != nil {
-		return r.status(c.srv.opts.maxRecv, c.requests())
-	}
-	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, c.body.lease, v)
-	switch {
-	case err == nil:
-	case status.Code(err) == codes.Internal && (r.kind == message.Plain || c.incoming != nil): // malformed, not compressed without a name
-		return status.Error(c.requests().malformed, status.Convert(err).Message())
-	default:
-		return err
-	}
-	c.stats.inPayload(v, size, r.size)
-	return nil
-}
+// abandon has ServeHTTP end with http.ErrAbortHandler.
+func (c *webCall) abandon() { c.abandoned = true }
 
-// webStream is a webCall as the grpc.ServerStream of a handler.
-type webStream webCall
-
-var _ grpc.ServerStream = (*webStream)(nil)
-
-func (s *webStream) call() *webCall { return (*webCall)(s) }
-
-// Context is the call's context.
-func (s *webStream) Context() context.Context { return s.ctx }
-
-// SetHeader adds to the response header.
-func (s *webStream) SetHeader(md metadata.MD) error { return s.call().SetHeader(md) }
-
-// SendHeader sends the response header.
-func (s *webStream) SendHeader(md metadata.MD) error { return s.call().SendHeader(md) }
-
-// SetTrailer adds to the trailer.
-func (s *webStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
-
-// SendMsg sends one message and flushes it. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
-func (s *webStream) SendMsg(v any) error {
-	return s.call().abort(s.call().sendNow(s.codec, v))
-}
-
-// sendNow sends one message and flushes it.
-func (c *webCall) sendNow(codec message.Codec, v any) error {
-	if err := c.send(codec, v); err != nil {
-		return err
-	}
+// release ends the call when the handler has returned. The body's memory is freed when no goroutine can be in RecvMsg any more: if one that the
+// handler left running is still reading, when its read ends, at the latest when net/http closes the body.
+func (c *webCall) release() {
 	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if !c.released {
-		c.flush()
+	c.released = true
+	c.sendMu.Unlock()
+	if !c.life.timer.At().IsZero() {
+		c.srv.deadlines[c.part].Remove(&c.life.timer)
 	}
-	return nil
+	c.endContext(context.Canceled)
+	if c.recvMu.TryLock() {
+		c.freeBody()
+	} else {
+		go c.freeBodyLater()
+	}
 }
 
-// RecvMsg waits for one message; io.EOF means that the client has sent its last message.
-func (s *webStream) RecvMsg(v any) error { return s.call().abort(s.recv(v)) }
-
-func (s *webStream) recv(v any) error {
-	c := s.call()
+func (c *webCall) freeBodyLater() {
 	c.recvMu.Lock()
+	c.freeBody()
+}
+
+// freeBody frees the request's memory, and unlocks recvMu.
+func (c *webCall) freeBody() {
 	defer c.recvMu.Unlock()
-	if c.body.lease != nil {
-		c.body.lease.Release() // the message before this one
-	}
-	r := c.nextMessage()
-	single := !c.clientStreams()
-	if errors.Is(r.err, io.EOF) && (!single || c.gotOne) {
-		return io.EOF
-	}
-	if errors.Is(r.err, io.EOF) {
-		r.err = errNoMessage
-	}
-	if err := c.decode(&r, v); err != nil || !single {
-		return err
-	}
-	c.gotOne = true
-	switch after := c.nextMessage(); {
-	case errors.Is(after.err, io.EOF):
-		return nil
-	case after.err == nil:
-		after.msg.Free()
-		return (&received{err: errTwoMessages}).status(c.srv.opts.maxRecv, c.requests())
-	default:
-		return after.status(c.srv.opts.maxRecv, c.requests())
+	c.body.free()
+	if c.lease != nil {
+		c.lease.Release()
 	}
 }
 
-// nextMessage returns the next message, to be freed by the caller. recvMu is held.
-func (c *webCall) nextMessage() received {
-	r := c.body.next()
-	if r.err != nil {
-		r.err = c.because(r.err)
-	}
-	return r
-}
-
-// because returns the reason for the call's end in place of err, the body's error, if the call has ended. A request that HTTP/1.1 has
-// received in part is as one whose stream was reset.
-func (c *webCall) because(err error) error {
-	if cause := c.ctx.Err(); cause != nil && !errors.Is(err, io.EOF) {
-		return cause
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return context.Canceled
-	}
-	return err
-}
-
-// SendHeader sends the header now, with md, but for unary calls of Connect. It fails when the header has been sent.
-func (c *webCall) SendHeader(md metadata.MD) error {
-	if err := checkMetadata(md); err != nil {
-		return err
-	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if err := c.lastHeader(md); err != nil {
-		return err
-	}
-	if c.early {
-		// The header of a unary call of Connect has the status and the trailer, which are not known yet.
-		c.sealed = true
-		return nil
-	}
-	if err := c.putHeader(); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusOK)
-	c.flush()
-	return nil
-}
-
-// webTransport is a webCall in the form that grpc.SetHeader and its like use.
-type webTransport webCall
-
-// Method is the full method name.
-func (t *webTransport) Method() string { return t.path }
-
-// Registered reports whether a service has the method. Package rpc/opentelemetry asks for it.
-func (t *webTransport) Registered() bool { return t.method != nil }
-
-// SetHeader adds to the response header.
-func (t *webTransport) SetHeader(md metadata.MD) error { return (*webCall)(t).SetHeader(md) }
-
-// SendHeader sends the response header.
-func (t *webTransport) SendHeader(md metadata.MD) error { return (*webCall)(t).SendHeader(md) }
-
-// SetTrailer adds to the trailer.
-func (t *webTransport) SetTrailer(md metadata.MD) error {
-	(*webCall)(t).SetTrailer(md)
-	return nil
-}
+// within sets the call's deadline.
+func (c *webCall) within(d time.Duration) { c.life.timer.Set(time.Now().Add(d)) }

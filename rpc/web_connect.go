@@ -149,15 +149,16 @@ func (c *webCall) connectCommon(version string) *webRefusal {
 		return &webRefusal{httpStatus: http.StatusBadRequest,
 			st: status.Newf(codes.InvalidArgument, "connect-timeout-ms %q is not a number of at most ten digits", text)}
 	}
-	c.timeout, c.bounded = time.Duration(ms)*time.Millisecond, true
+	c.within(time.Duration(ms) * time.Millisecond)
 	return nil
 }
 
 // connectCompression finds the compressors of request and response.
 func (c *webCall) connectCompression(request, accepted string) *webRefusal {
 	if !identity(request) {
-		if c.incoming = compressorOf(request); c.incoming == nil {
-			return &webRefusal{httpStatus: http.StatusNotImplemented, st: status.Newf(codes.Unimplemented,
+		c.encoding = request
+		if c.compressor = compressorOf(request); c.compressor == nil {
+			return &webRefusal{httpStatus: http.StatusNotImplemented, tapped: true, st: status.Newf(codes.Unimplemented,
 				"compression %q is not known; there are %s", request, strings.ReplaceAll(c.srv.accepts, ",", ", "))}
 		}
 		c.body.kind = message.Compressed
@@ -246,7 +247,7 @@ func (p *webConnectStream) message(m message.Message, info payloadInfo) (int, er
 }
 
 func (p *webConnectStream) end(st *status.Status, begun headerState) error {
-	if !p.call.sentHeader {
+	if p.call.state != headerWritten {
 		p.header()
 	}
 	return p.writeEnd(st, p.call.trailer)

@@ -21,13 +21,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// webContext is a webCall as its handler's context: one object holds deadline, cancellation, metadata, peer
-// and transport stream, each made on first use. Its parent is the request's context.
-type webContext webCall
+// A webCall is its own context: one object holds deadline, cancellation, metadata, peer and transport stream, each made on first use. Its
+// parent is the request's context.
 
-var _ context.Context = (*webContext)(nil)
-
-// webLife is the state of a webContext.
+// webLife is the state of a webCall as a context.
 type webLife struct {
 	timer timers.Entry // of the deadline; its time is zero without one
 
@@ -45,49 +42,35 @@ type webLife struct {
 }
 
 // begin starts the call's timer.
-func (c *webContext) begin() {
+func (c *webCall) begin() {
 	if c.r.Body == http.NoBody || c.r.ProtoMajor == 1 && c.r.ContentLength == 0 { // no read will see its end
-		c.receive()
+		c.bodyReceived()
 	}
-	if !c.bounded {
-		return
+	if !c.life.timer.At().IsZero() {
+		c.srv.deadlines[c.part].Add(&c.life.timer, c)
 	}
-	c.life.timer.Set(time.Now().Add(c.timeout))
-	if c.timeout <= 0 {
-		c.expire()
-		return
-	}
-	c.srv.deadlines[c.part].Add(&c.life.timer, c)
 }
 
 // DeadlinePassed implements timers.Firer. What expire calls may be another package's and may block.
-func (c *webContext) DeadlinePassed() { go c.expire() }
-
-// finish ends the context when the handler has returned.
-func (c *webContext) finish() {
-	if !c.life.timer.At().IsZero() {
-		c.srv.deadlines[c.part].Remove(&c.life.timer)
-	}
-	c.end(context.Canceled)
-}
+func (c *webCall) DeadlinePassed() { go c.expire() }
 
 // returned ends the use of the ResponseWriter by cut.
-func (c *webContext) returned() {
+func (c *webCall) returned() {
 	c.life.cutMu.Lock()
 	c.life.over = true
 	c.life.cutMu.Unlock()
 }
 
-// receive notes that the request's body has been received, or the handler has returned, unless the call has ended: cut may have
+// bodyReceived notes that the request's body has been received, or the handler has returned, unless the call has ended: cut may have
 // ended the reads then.
-func (c *webContext) receive() {
+func (c *webCall) bodyReceived() {
 	c.life.cutMu.Lock()
 	defer c.life.cutMu.Unlock()
 	c.life.received = c.life.received || c.Err() == nil
 }
 
 // receiving reports whether cut has ended the reads of the request, or would.
-func (c *webContext) receiving() bool {
+func (c *webCall) receiving() bool {
 	c.life.cutMu.Lock()
 	defer c.life.cutMu.Unlock()
 	return !c.life.received
@@ -99,13 +82,13 @@ type requestBody webCall
 func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.r.Body.Read(p)
 	if err == io.EOF {
-		(*webContext)(b).receive()
+		(*webCall)(b).bodyReceived()
 	}
 	return n, err
 }
 
-// status is the call's when its context has ended because of its deadline, its client or Stop.
-func (c *webContext) status() *status.Status {
+// endStatus is the status of a call whose context has ended because of its deadline, its client or Stop.
+func (c *webCall) endStatus() *status.Status {
 	c.life.mu.Lock()
 	stopped := c.life.stopped
 	c.life.mu.Unlock()
@@ -116,7 +99,7 @@ func (c *webContext) status() *status.Status {
 }
 
 // halt ends the call because of Stop. What it calls may be another package's and may block.
-func (c *webContext) halt() {
+func (c *webCall) halt() {
 	c.life.mu.Lock()
 	// The end of the reads may end the request's context, too.
 	c.life.stopped = c.life.state.Err() == nil && c.r.Context().Err() == nil
@@ -128,27 +111,45 @@ func (c *webContext) halt() {
 const lastWrite = time.Second
 
 // expire ends the call because of its deadline.
-func (c *webContext) expire() { c.cut(context.DeadlineExceeded) }
+func (c *webCall) expire() { c.cut(context.DeadlineExceeded) }
 
 // cut ends the context with err, and the handler's reads and writes, which net/http does not end by itself.
-func (c *webContext) cut(err error) {
-	c.end(err)
+func (c *webCall) cut(err error) {
+	c.endContext(err)
+	c.endReads()
 	c.life.cutMu.Lock()
 	defer c.life.cutMu.Unlock()
-	if c.life.over {
-		return
+	if !c.life.over {
+		// A writer without deadlines blocks until its client reads or disconnects.
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(lastWrite))
 	}
-	control := http.NewResponseController(c.w)
-	// A writer without deadlines blocks until its client reads or disconnects. Over HTTP/1.1 net/http reads on behind the body: a deadline
-	// would end the contexts of all later requests of the connection.
-	if !c.life.received {
-		_ = control.SetReadDeadline(time.Now())
-	}
-	_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
 }
 
-// end ends the context with err unless it has ended already.
-func (c *webContext) end(err error) {
+// endReads ends the handler's reads.
+func (c *webCall) endReads() {
+	c.life.cutMu.Lock()
+	defer c.life.cutMu.Unlock()
+	// Over HTTP/1.1 net/http reads on behind the body: a deadline would end the contexts of all later requests of the connection.
+	if !c.life.over && !c.life.received {
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now())
+	}
+}
+
+// interrupt ends a write that waits for the client.
+func (c *webCall) interrupt() { c.cut(context.Canceled) }
+
+// cancel ends the context with err, and a read that waits for the client. There is none if recvMu is free, and none begins (see next).
+func (c *webCall) cancel(err error) {
+	c.endContext(err)
+	if c.recvMu.TryLock() {
+		c.recvMu.Unlock()
+		return
+	}
+	c.endReads()
+}
+
+// endContext ends the context with err unless it has ended already.
+func (c *webCall) endContext(err error) {
 	l := &c.life
 	l.mu.Lock()
 	run, first := l.state.End(err)
@@ -161,7 +162,7 @@ func (c *webContext) end(err error) {
 }
 
 // Deadline is the call's or the request's, whichever is earlier.
-func (c *webContext) Deadline() (time.Time, bool) {
+func (c *webCall) Deadline() (time.Time, bool) {
 	at, ok := c.r.Context().Deadline()
 	if own := c.life.timer.At(); !own.IsZero() && (!ok || own.Before(at)) {
 		return own, true
@@ -170,7 +171,7 @@ func (c *webContext) Deadline() (time.Time, bool) {
 }
 
 // Done is closed when the call has ended: cancelled, expired, disconnected, or returned from.
-func (c *webContext) Done() <-chan struct{} {
+func (c *webCall) Done() <-chan struct{} {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
 	c.follow()
@@ -178,15 +179,15 @@ func (c *webContext) Done() <-chan struct{} {
 }
 
 // follow registers with the request's context when the end is waited for. life.mu is held.
-func (c *webContext) follow() {
+func (c *webCall) follow() {
 	l, parent := &c.life, c.r.Context()
 	if l.state.Err() == nil && l.stop == nil && parent.Done() != nil {
-		l.stop = context.AfterFunc(parent, func() { c.end(parent.Err()) })
+		l.stop = context.AfterFunc(parent, func() { c.endContext(parent.Err()) })
 	}
 }
 
 // Err is nil until Done is closed, or would be if it were used.
-func (c *webContext) Err() error {
+func (c *webCall) Err() error {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
 	if err := c.life.state.Err(); err != nil {
@@ -196,7 +197,7 @@ func (c *webContext) Err() error {
 }
 
 // AfterFunc lets package context derive contexts without a goroutine for each; see context.AfterFunc.
-func (c *webContext) AfterFunc(f func()) (stop func() bool) {
+func (c *webCall) AfterFunc(f func()) (stop func() bool) {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
 	c.follow()
@@ -209,26 +210,26 @@ func (c *webContext) AfterFunc(f func()) (stop func() bool) {
 }
 
 // Value returns the values of packages metadata, peer and grpc, and those of the request's context.
-func (c *webContext) Value(key any) any {
+func (c *webCall) Value(key any) any {
 	switch key {
 	case grpcgo.MetadataKey:
-		return c.metadata()
+		return c.incoming()
 	case grpcgo.PeerKey:
 		return c.peer()
 	case grpcgo.StreamKey:
-		return grpc.ServerTransportStream((*webTransport)(c))
+		return grpc.ServerTransportStream(transportStream[*webCall]{c})
 	}
 	return c.r.Context().Value(key)
 }
 
-// metadata is the metadata among the request's fields. It is shared and must not be changed, which package
+// incoming is the metadata among the request's fields. It is shared and must not be changed, which package
 // metadata ensures by copying.
-func (c *webContext) metadata() metadata.MD {
+func (c *webCall) incoming() metadata.MD {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
 	if c.life.md == nil {
 		// Binary values were checked when the call began.
-		c.life.md, _ = (*webCall)(c).requestMetadata()
+		c.life.md, _ = c.requestMetadata()
 	}
 	return c.life.md
 }
@@ -267,7 +268,7 @@ func (c *webCall) requestMetadata() (metadata.MD, error) {
 }
 
 // peer is the client in the form of package peer.
-func (c *webContext) peer() *peer.Peer {
+func (c *webCall) peer() *peer.Peer {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
 	if c.life.from == nil {

@@ -35,12 +35,13 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 		c.codec = message.Default() // as in grpc-go, an unknown subtype means protobuf
 	}
 	if name := c.field("Grpc-Encoding"); !identity(name) {
-		if c.incoming = encoding.GetCompressor(name); c.incoming == nil {
-			return &webRefusal{httpStatus: http.StatusOK, header: http.Header{"Grpc-Accept-Encoding": {c.srv.accepts}},
+		c.encoding = name
+		if c.compressor = encoding.GetCompressor(name); c.compressor == nil {
+			return &webRefusal{httpStatus: http.StatusOK, tapped: true, header: http.Header{"Grpc-Accept-Encoding": {c.srv.accepts}},
 				st: status.Newf(codes.Unimplemented, "Decompressor is not installed for grpc-encoding %q", name)}
 		}
 		if accepts(c.field("Grpc-Accept-Encoding"), name) {
-			c.outgoing = c.incoming
+			c.outgoing = c.compressor
 		}
 	}
 	if text := c.field("Grpc-Timeout"); text != "" {
@@ -48,7 +49,7 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 		if err != nil {
 			return &webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())}
 		}
-		c.timeout, c.bounded = d, true
+		c.within(d)
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func (p *webGRPC) message(m message.Message, info payloadInfo) (int, error) {
 
 func (p *webGRPC) end(st *status.Status, begun headerState) error {
 	c := p.call()
-	if !c.sentHeader { // a trailers-only response
+	if c.state != headerWritten { // a trailers-only response
 		p.header()
 		putStatusFields(c.w.Header(), "", st)
 		c.addFields("", c.trailer)
@@ -190,7 +191,7 @@ func (p *webFrames) writer() io.Writer {
 }
 
 func (p *webFrames) end(st *status.Status, begun headerState) error {
-	if !p.call.sentHeader {
+	if p.call.state != headerWritten {
 		p.header()
 	}
 	trailer := http.Header{}

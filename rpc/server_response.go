@@ -3,12 +3,13 @@ package rpc
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
+	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -51,63 +52,123 @@ func appendStatus(fs []h2.Field, st *status.Status) []h2.Field {
 
 const detailsKey = "grpc-status-details-bin"
 
-// sendStatus sends the status, OK for a nil st, without blocking. It returns the status that putStatus, or a header that
-// does not fit, has made of it.
-func (c *serverCall) sendStatus(st *status.Status) *status.Status {
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	return c.sendStatusLocked(st)
+// putHeader adds the response header to out unless it has been sent. It fails, and the header is not sent, if that
+// is longer than what the client takes. sendMu is held.
+func (c *serverCall) putHeader(out *h2.Out) error {
+	if c.state == headerWritten {
+		return nil
+	}
+	block := c.shape.response
+	if c.comp != nil {
+		block = c.comp.response
+	}
+	if len(c.header) > 0 {
+		out.Fields = appendMetadata(nil, c.header)
+		if err := c.conn.fits("header", block.size, out.Fields); err != nil {
+			out.Fields = nil
+			return err
+		}
+	}
+	c.state = headerWritten
+	out.Block = block.Block
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutHeader(c)
+	}
+	return nil
 }
 
-// sendStatusLocked is sendStatus; sendMu is held.
-func (c *serverCall) sendStatusLocked(st *status.Status) *status.Status {
-	switch {
-	case c.released: // a stats handler that was called after the response has ended the goroutine
-		return st
-	case c.aborted == codes.OK:
-		return c.writeStatus(st)
+// fits fails if a header list of a block of size bytes and fields is longer than the client's SETTINGS_MAX_HEADER_LIST_SIZE,
+// or than what a client that has announced none is sent. A client that gets one all the same may end the connection, and with
+// it all its calls.
+func (c *serverConn) fits(what string, size int, fields []h2.Field) error {
+	size += fieldsSize(fields)
+	limit := c.h2c.PeerHeaderList()
+	if limit == 0 {
+		if err := checkUnannounced(size, c.srv.opts.unannounced, fields); err != nil {
+			return status.Errorf(codes.Internal, "rpc: response %s %v", what, err)
+		}
+		return nil
 	}
-	if st.Code() != c.aborted {
-		st = status.New(c.aborted, "an error of SendMsg or RecvMsg aborted the stream")
+	if size > limit {
+		return status.Errorf(codes.Internal, "rpc: response %s of %d bytes; the client takes %d", what, size, limit)
 	}
-	return st
+	return nil
 }
 
-// abort ends the call with the status of err, which SendMsg or RecvMsg is about to return, and returns err. Package grpc says of both that an
-// error aborts the stream: OK must not follow a message that could not be sent or received. Unless the call has ended, nothing that
-// the handler does afterwards has an effect.
-func (c *serverCall) abort(err error) error {
-	if err == nil || err == io.EOF || c.Err() != nil {
+// sendError converts a failed write to the handler's error. A write may find the stream reset by DeadlinePassed, which is about to end
+// the context; the call has to end with its deadline then, whichever goroutine is faster.
+func (c *serverCall) sendError(err error) error {
+	if at := c.timer.At(); err == h2.ErrStreamDone && !at.IsZero() && time.Until(at) <= 0 {
+		c.cancel(context.DeadlineExceeded)
+	}
+	return sendError(c, err)
+}
+
+// sendError converts a failed write to the error for the handler of the call whose context is ctx.
+func sendError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := ctx.Err(); cause != nil {
+		return status.FromContextError(cause).Err()
+	}
+	var reset *h2.StreamError
+	if errors.As(err, &reset) && reset.Fault == h2.Told {
+		return status.FromContextError(context.Canceled).Err() // the reset is about to end the context, too
+	}
+	return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
+}
+
+// writeHeader sends the response header. sendMu is held.
+func (c *serverCall) writeHeader() error {
+	var out h2.Out
+	if err := c.putHeader(&out); err != nil {
 		return err
 	}
-	if !c.sendMu.TryLock() {
-		// Another goroutine may be in SendMsg and wait for the peer's window, which the end of the context ends.
-		c.cancel(context.Canceled)
-		c.sendMu.Lock()
-	}
-	defer c.cancel(context.Canceled)
-	defer c.sendMu.Unlock()
-	if c.aborted == codes.OK && !c.released {
-		c.aborted = c.writeStatus(statusOf(err)).Code()
-	}
-	return err
+	return c.sendError(c.st.Write(c, &out))
 }
 
-// writeStatus is sendStatus; sendMu is held.
-func (c *serverCall) writeStatus(st *status.Status) *status.Status {
+// writeMessage sends m, of which it takes ownership, and the header before the first. sendMu is held.
+func (c *serverCall) writeMessage(m message.Message, info payloadInfo) (payloadInfo, error) {
+	out := h2.Out{Data: m.Buf, Rest: m.Chain}
+	defer freeOut(&out)
+	if err := c.putHeader(&out); err != nil {
+		return info, err
+	}
+	return info, c.sendError(c.st.Write(c, &out))
+}
+
+// writeReply sends header, m, of which it takes ownership, and the status in one write. While further calls of the connection are queued, it is left
+// to be sent together with their responses, and unsent is set. sendMu is held.
+func (c *serverCall) writeReply(m message.Message, info payloadInfo) (*status.Status, payloadInfo, error) {
+	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End, Release: true}
+	defer freeOut(&out)
+	if err := c.putHeader(&out); err != nil {
+		return statusOf(err), info, errNotReplied
+	}
+	st := c.putStatus(&out, nil)
+	var err error
+	if c.conn.srv.workers.Next() == c.conn.h2c {
+		c.unsent = true
+		err = c.sendError(c.st.WriteLater(c, &out))
+	} else {
+		err = c.sendError(c.st.Write(c, &out))
+	}
+	c.released = err == nil // with the response; release does the rest
+	return st, info, err
+}
+
+// writeStatus ends the response, without blocking. sendMu is held.
+func (c *serverCall) writeStatus(st *status.Status) (*status.Status, error) {
 	var out h2.Out
 	out.Ending = h2.End
-	if !c.sentHeader && (st.Code() == codes.OK || len(c.header) > 0) {
+	if c.state != headerWritten && (st.Code() == codes.OK || len(c.header) > 0) {
 		if err := c.putHeader(&out); err != nil {
 			st = statusOf(err)
 		}
 	}
 	st = c.putStatus(&out, st)
-	// A failure means that the stream has ended already.
-	if err := c.st.Write(nil, &out); err == nil && len(c.conn.srv.opts.stats) > 0 {
-		c.statsOutTrailer()
-	}
-	return st
+	return st, c.st.Write(nil, &out) // a failure means that the stream has ended already
 }
 
 // putStatus adds the status and the trailer to out, or INTERNAL alone if they are longer than what the client takes, and
@@ -115,13 +176,12 @@ func (c *serverCall) writeStatus(st *status.Status) *status.Status {
 // empty then. Interceptors, and the binary log, which is one, have returned before: they saw the handler's status and trailer.
 // Nothing is logged, because a client could fill a log by announcing a low limit. sendMu is held.
 func (c *serverCall) putStatus(out *h2.Out, st *status.Status) *status.Status {
-	c.replaceDetails(st)
 	if err := c.putEnd(out, st, c.trailer); err != nil {
 		c.trailer = nil
 		st = replaced(err, st)
 		_ = c.putEnd(out, st, nil)
 	}
-	c.sentHeader = true
+	c.state = headerWritten
 	return st
 }
 
@@ -142,7 +202,7 @@ func (c *serverCall) putEnd(out *h2.Out, st *status.Status, trailer metadata.MD)
 		}
 		out.Trailers = appendMetadata(nil, trailer)
 		return c.conn.fits("trailers", okTrailerSize, out.Trailers)
-	case c.sentHeader:
+	case c.state == headerWritten:
 		out.Trailers = appendMetadata(appendStatus(nil, st), trailer)
 		return c.conn.fits("trailers", 0, out.Trailers)
 	default:
