@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -80,28 +78,6 @@ func compressorOf(name string) encoding.Compressor {
 		return c
 	}
 	return encoding.GetCompressor(strings.ToLower(name))
-}
-
-// acceptable yields the names in the value of Accept-Encoding, or of a field like it, whose weight is not 0 (RFC 9110 section 12.5.3).
-func acceptable(list string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for part := range strings.SplitSeq(list, ",") {
-			name, weight, _ := strings.Cut(part, ";")
-			if name = strings.TrimSpace(name); name != "" && !isZero(weight) && !yield(name) {
-				return
-			}
-		}
-	}
-}
-
-// isZero reports whether a weight ("q=0.0") is 0.
-func isZero(weight string) bool {
-	q, value, ok := strings.Cut(strings.TrimSpace(weight), "=")
-	if !ok || !strings.EqualFold(q, "q") {
-		return false
-	}
-	v, err := strconv.ParseFloat(value, 64)
-	return err == nil && v == 0
 }
 
 // identity reports whether an encoding name means no compression.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -89,7 +90,7 @@ func (c *webCall) open() *webRefusal {
 		return c.openGet()
 	}
 	mediaType := c.field("Content-Type")
-	if !bareMediaType(mediaType) { // parsing allocates
+	if !web.BareMediaType(mediaType) { // parsing allocates
 		var err error
 		if mediaType, _, err = mime.ParseMediaType(mediaType); err != nil {
 			return c.unsupported()
@@ -122,16 +123,6 @@ func (c *webCall) open() *webRefusal {
 		return c.unsupported()
 	}
 	return c.openConnectUnary(sub)
-}
-
-// bareMediaType reports whether a media type has no parameters and needs no other case.
-func bareMediaType(s string) bool {
-	for i := range len(s) {
-		if b := s[i]; b == ';' || b == ' ' || 'A' <= b && b <= 'Z' {
-			return false
-		}
-	}
-	return true
 }
 
 // values returns the values of a request's field, whose name is in canonical form. They must not be changed.

@@ -13,6 +13,7 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
@@ -116,7 +117,7 @@ func (c *webCall) counts() count {
 // httpStatus is that of a response without messages whose status has this code.
 func (c *webCall) httpStatus(code codes.Code) int {
 	if _, ok := c.proto.(*webConnectUnary); ok {
-		return connectHTTPStatus(code)
+		return web.HTTPStatus(code)
 	}
 	return http.StatusOK // the status is elsewhere
 }
@@ -177,7 +178,7 @@ func (c *webCall) offered() []string {
 	}
 	var out []string
 	for _, v := range c.values(name) {
-		for n := range acceptable(v) {
+		for n := range web.Acceptable(v) {
 			out = append(out, n)
 		}
 	}

@@ -1,20 +1,19 @@
 package rpc
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // dialect encodes a request and decodes a response in one protocol, for a client.
@@ -52,7 +51,7 @@ func newConnectDialect(k kind) dialect {
 // webFramesDialect is gRPC-Web.
 type webFramesDialect struct{}
 
-func (webFramesDialect) framing() framing { return framing{ends: trailerFlag} }
+func (webFramesDialect) framing() framing { return framing{ends: web.TrailerFlag} }
 
 func (webFramesDialect) responses() count { return responseCount }
 
@@ -90,48 +89,37 @@ func (webFramesDialect) answered(x *webExchange, res *http.Response) *status.Sta
 }
 
 func (webFramesDialect) end(text []byte) (*status.Status, metadata.MD) {
-	var fields []webField
-	for line := range strings.SplitSeq(string(text), "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if line == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(line, ":")
-		if !ok {
-			return status.Newf(codes.Internal, "rpc: the server's trailer has a line without a colon: %q", line), nil
-		}
-		fields = append(fields, webField{strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)})
+	fields, bad := web.ReadTrailer(text)
+	if bad != "" {
+		return status.Newf(codes.Internal, "rpc: the server's trailer has a line without a colon: %q", bad), nil
 	}
 	return readGRPCStatus(fields)
 }
 
-// webField is one header field, its name in lower case.
-type webField struct{ name, value string }
-
-// lowerFields lists a header's fields.
-func lowerFields(h http.Header) []webField {
-	fs := make([]webField, 0, len(h))
+// lowerFields lists a header's fields, their names in lower case.
+func lowerFields(h http.Header) []h2.Field {
+	fs := make([]h2.Field, 0, len(h))
 	for name, values := range h {
 		name = strings.ToLower(name)
 		for _, v := range values {
-			fs = append(fs, webField{name, v})
+			fs = append(fs, h2.Field{Name: name, Value: v})
 		}
 	}
 	return fs
 }
 
 // readGRPCStatus reads the fields of a trailer: the status, nil for OK, and the metadata.
-func readGRPCStatus(fs []webField) (*status.Status, metadata.MD) {
+func readGRPCStatus(fs []h2.Field) (*status.Status, metadata.MD) {
 	md := metadata.MD{}
 	text, msg, details, found := "", "", "", false
 	for _, f := range fs {
-		switch f.name {
+		switch f.Name {
 		case "grpc-status":
-			text, found = f.value, true
+			text, found = f.Value, true
 		case "grpc-message":
-			msg = f.value
+			msg = f.Value
 		case detailsKey:
-			details = f.value
+			details = f.Value
 		}
 		if st := addReceived(md, f); st != nil {
 			return st, nil
@@ -153,12 +141,12 @@ func readGRPCStatus(fs []webField) (*status.Status, metadata.MD) {
 }
 
 // addReceived adds a response field that is metadata.
-func addReceived(md metadata.MD, f webField) *status.Status {
-	if !header.ReceivedByWeb(f.name) {
+func addReceived(md metadata.MD, f h2.Field) *status.Status {
+	if !header.ReceivedByWeb(f.Name) {
 		return nil
 	}
-	if err := addValues(md, f.name, f.value); err != nil {
-		return status.Newf(codes.Internal, "transport: malformed %s: %v", f.name, err)
+	if err := addValues(md, f.Name, f.Value); err != nil {
+		return status.Newf(codes.Internal, "transport: malformed %s: %v", f.Name, err)
 	}
 	return nil
 }
@@ -196,7 +184,7 @@ func mediaType(res *http.Response) string {
 // connectRequest sets the fields of a request of Connect. typePrefix precedes the codec's name in the content
 // type, and encodingPrefix the names of the fields about compression.
 func connectRequest(c *call, h http.Header, typePrefix, encodingPrefix string) {
-	h.Set("Connect-Protocol-Version", connectVersion)
+	h.Set("Connect-Protocol-Version", web.ConnectVersion)
 	h.Set("Content-Type", typePrefix+c.codecName())
 	if c.info.compressor != nil {
 		h.Set(encodingPrefix+"Content-Encoding", c.info.compressor.Name())
@@ -227,8 +215,8 @@ func (connectUnaryDialect) answered(x *webExchange, res *http.Response) *status.
 	x.header, x.trailer = metadata.MD{}, metadata.MD{}
 	for _, f := range lowerFields(res.Header) {
 		md := x.header
-		if name, ok := strings.CutPrefix(f.name, "trailer-"); ok {
-			f.name, md = name, x.trailer
+		if name, ok := strings.CutPrefix(f.Name, "trailer-"); ok {
+			f.Name, md = name, x.trailer
 		}
 		if st := addReceived(md, f); st != nil {
 			return st
@@ -250,7 +238,7 @@ func (connectUnaryDialect) end([]byte) (*status.Status, metadata.MD) { return ni
 // connectStreamDialect is a stream of Connect.
 type connectStreamDialect struct{}
 
-func (connectStreamDialect) framing() framing { return framing{ends: endStreamFlag} }
+func (connectStreamDialect) framing() framing { return framing{ends: web.EndStreamFlag} }
 
 func (connectStreamDialect) responses() count { return responseCount.in(connectCardinality) }
 
@@ -269,17 +257,14 @@ func (connectStreamDialect) answered(x *webExchange, res *http.Response) *status
 }
 
 func (connectStreamDialect) end(text []byte) (*status.Status, metadata.MD) {
-	var end struct {
-		Error    *connectError       `json:"error"`
-		Metadata map[string][]string `json:"metadata"`
-	}
+	var end web.End
 	if err := json.Unmarshal(text, &end); err != nil {
 		return status.Newf(codes.Internal, "rpc: the server's end of the stream is malformed: %v", err), nil
 	}
 	md := metadata.MD{}
 	for name, values := range end.Metadata {
 		for _, v := range values {
-			if st := addReceived(md, webField{strings.ToLower(name), v}); st != nil {
+			if st := addReceived(md, h2.Field{Name: strings.ToLower(name), Value: v}); st != nil {
 				return st, nil
 			}
 		}
@@ -287,39 +272,5 @@ func (connectStreamDialect) end(text []byte) (*status.Status, metadata.MD) {
 	if end.Error == nil {
 		return nil, md
 	}
-	return end.Error.status(codes.Unknown), md
-}
-
-// status converts the error to a status. code is used for an error without a code, or with an unknown one.
-func (e *connectError) status(code codes.Code) *status.Status {
-	if i := slices.IndexFunc(connectCodes[:], func(c connectCodeOf) bool { return c.name != "" && c.name == e.Code }); i >= 0 {
-		code = codes.Code(i)
-	}
-	p := status.New(code, e.Message).Proto()
-	for _, d := range e.Details {
-		value, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(d.Value, "="))
-		if err != nil {
-			continue // as connect-go does: the detail is not valid base64
-		}
-		p.Details = append(p.Details, &anypb.Any{TypeUrl: "type.googleapis.com/" + d.Type, Value: value})
-	}
-	return status.FromProto(p)
-}
-
-// connectFromHTTP is the code of a response that is not an error of the protocol
-// (https://connectrpc.com/docs/protocol#http-to-error-code).
-func connectFromHTTP(httpStatus int) codes.Code {
-	switch httpStatus {
-	case http.StatusBadRequest:
-		return codes.Internal
-	case http.StatusUnauthorized:
-		return codes.Unauthenticated
-	case http.StatusForbidden:
-		return codes.PermissionDenied
-	case http.StatusNotFound:
-		return codes.Unimplemented
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return codes.Unavailable
-	}
-	return codes.Unknown
+	return end.Error.Status(codes.Unknown), md
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
@@ -212,11 +213,11 @@ const maxGetURL = 8 << 10
 // whether it did; m is borrowed.
 func (x *webExchange) get(r *http.Request, m *message.Message) bool {
 	c := x.call
-	if !x.web.get || !sideEffectFree(c.method) || m.Len() > maxGetURL {
+	if !x.web.get || !web.SideEffectFree(c.method) || m.Len() > maxGetURL {
 		return false
 	}
 	// In the order that the protocol recommends, so that caches have one entry for a request.
-	query := "connect=v" + connectVersion + "&base64=1"
+	query := "connect=v" + web.ConnectVersion + "&base64=1"
 	if c.info.compressor != nil && m.Len() > 0 {
 		query += "&compression=" + url.QueryEscape(c.info.compressor.Name())
 	}
@@ -437,7 +438,7 @@ const maxErrorBody = 64 << 10
 
 // connectFailure is the status of a response whose HTTP status is not 200.
 func (x *webExchange) connectFailure(res *http.Response) *status.Status {
-	code := connectFromHTTP(res.StatusCode)
+	code := web.CodeOf(res.StatusCode)
 	plain := status.Newf(code, "rpc: the server answered with HTTP status %s", res.Status)
 	if contentTypeOf(res, "application/json") != nil {
 		return plain
@@ -460,11 +461,11 @@ func (x *webExchange) connectFailure(res *http.Response) *status.Status {
 			return plain
 		}
 	}
-	var e connectError
+	var e web.Error
 	if json.Unmarshal(text, &e) != nil || e.Code == "" && e.Message == "" {
 		return plain
 	}
-	return e.status(code)
+	return e.Status(code)
 }
 
 // finish ends the exchange with a status, nil being OK.

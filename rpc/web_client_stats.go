@@ -111,7 +111,7 @@ func (x *webExchange) receivedHeader() *webHeader {
 		h.encoding = x.incoming.Name()
 	}
 	for _, f := range lowerFields(x.res.Header) {
-		h.length += len(f.name) + len(f.value)
+		h.length += len(f.Name) + len(f.Value)
 	}
 	return h
 }

@@ -1,32 +1,20 @@
 package rpc
 
 import (
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 )
-
-// connectVersion is the only version of the Connect protocol.
-const connectVersion = "1"
 
 // connectCardinality is the code of a wrong number of messages. It is gRPC's, too, but not grpc-go's.
 const connectCardinality = codes.Unimplemented
-
-// endStreamFlag marks the envelope that ends a stream with its status and trailer.
-const endStreamFlag = 0x02
 
 // earlyTrailer precedes the names of the trailer's fields in the header of a unary call's response.
 const earlyTrailer = "trailer-"
@@ -53,57 +41,31 @@ func (c *webCall) openGet() *webRefusal {
 	if no := c.find(); no != nil {
 		return no
 	}
-	if c.method == nil || c.method.unary == nil || !sideEffectFree(c.path) {
+	if c.method == nil || c.method.unary == nil || !web.SideEffectFree(c.path) {
 		return &webRefusal{httpStatus: http.StatusMethodNotAllowed, header: http.Header{"Allow": {http.MethodPost}},
 			st: status.Newf(codes.Unimplemented, "%s is called with POST: its idempotency_level is not NO_SIDE_EFFECTS", c.path)}
 	}
-	query := c.r.URL.Query()
-	if !query.Has("message") || !query.Has("encoding") {
+	query, ok := web.ReadQuery(c.r.URL.Query())
+	if !ok {
 		return &webRefusal{httpStatus: http.StatusBadRequest,
 			st: status.New(codes.InvalidArgument, "the query needs encoding and message")}
 	}
-	if !c.codecFor(query.Get("encoding")) {
+	if !c.codecFor(query.Codec) {
 		return c.unsupported()
 	}
-	version, _ := strings.CutPrefix(query.Get("connect"), "v")
-	if no := c.connectCommon(version); no != nil {
+	if no := c.connectCommon(query.Version); no != nil {
 		return no
 	}
-	if no := c.connectCompression(query.Get("compression"), c.field("Accept-Encoding")); no != nil {
+	if no := c.connectCompression(query.Compression, c.field("Accept-Encoding")); no != nil {
 		return no
 	}
-	text := query.Get("message")
-	var data []byte
-	if query.Get("base64") == "1" {
-		var err error
-		if data, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "=")); err != nil {
-			return &webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.InvalidArgument, "the query's message is not base64: "+err.Error())}
-		}
-	} else {
-		data = []byte(text)
+	text, err := query.Message()
+	if err != nil {
+		return &webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.InvalidArgument, "the query's message is not base64: "+err.Error())}
 	}
 	kind := c.body.kind
-	c.body = webBody{r: strings.NewReader(string(data)), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true, kind: kind}
+	c.body = webBody{r: strings.NewReader(text), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true, kind: kind}
 	return nil
-}
-
-// sideEffectFree reports whether a method's descriptor, if it is linked in, declares it free of side effects.
-func sideEffectFree(path string) bool {
-	service, name, _ := header.SplitMethod(path)
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
-	if err != nil {
-		return false
-	}
-	sd, ok := d.(protoreflect.ServiceDescriptor)
-	if !ok {
-		return false
-	}
-	m := sd.Methods().ByName(protoreflect.Name(name))
-	if m == nil {
-		return false
-	}
-	o, ok := m.Options().(*descriptorpb.MethodOptions)
-	return ok && o.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 }
 
 // openConnectStream parses the header of a stream's request.
@@ -136,9 +98,9 @@ func (c *webCall) openConnectStream(codec string) *webRefusal {
 
 // connectCommon parses the fields that unary calls and streams share.
 func (c *webCall) connectCommon(version string) *webRefusal {
-	if version != "" && version != connectVersion {
+	if version != "" && version != web.ConnectVersion {
 		return &webRefusal{httpStatus: http.StatusBadRequest,
-			st: status.Newf(codes.InvalidArgument, "version %q of the Connect protocol is not known: it is %s", version, connectVersion)}
+			st: status.Newf(codes.InvalidArgument, "version %q of the Connect protocol is not known: it is %s", version, web.ConnectVersion)}
 	}
 	text := c.field("Connect-Timeout-Ms")
 	if text == "" {
@@ -163,7 +125,7 @@ func (c *webCall) connectCompression(request, accepted string) *webRefusal {
 		}
 		c.body.kind = message.Compressed
 	}
-	for name := range acceptable(accepted) {
+	for name := range web.Acceptable(accepted) {
 		if c.outgoing = compressorOf(name); c.outgoing != nil {
 			break
 		}
@@ -220,7 +182,7 @@ func (p *webConnectUnary) end(st *status.Status, begun headerState) error {
 	for _, name := range []string{"Content-Encoding", "Content-Length"} {
 		h.Del(name)
 	}
-	return writeConnectError(p.call().w, connectHTTPStatus(st.Code()), st)
+	return writeConnectError(p.call().w, web.HTTPStatus(st.Code()), st)
 }
 
 func (p *webConnectUnary) refuse(no *webRefusal) {
@@ -255,24 +217,7 @@ func (p *webConnectStream) end(st *status.Status, begun headerState) error {
 
 // writeEnd writes the envelope that ends the stream.
 func (p *webConnectStream) writeEnd(st *status.Status, trailer metadata.MD) error {
-	end := struct {
-		Error    *connectError       `json:"error,omitempty"`
-		Metadata map[string][]string `json:"metadata,omitempty"`
-	}{Error: newConnectError(st)}
-	for _, f := range appendMetadata(nil, trailer) {
-		if end.Metadata == nil {
-			end.Metadata = map[string][]string{}
-		}
-		end.Metadata[f.Name] = append(end.Metadata[f.Name], f.Value)
-	}
-	text, err := json.Marshal(end)
-	if err != nil {
-		text = []byte(`{"error":{"code":"internal"}}`) // impossible: all fields are strings
-	}
-	frame := make([]byte, message.PrefixLen, message.PrefixLen+len(text))
-	frame[0] = endStreamFlag
-	binary.BigEndian.PutUint32(frame[1:], uint32(len(text)))
-	_, err = p.call.w.Write(append(frame, text...))
+	_, err := p.call.w.Write(web.EndStream(st, appendMetadata(nil, trailer)))
 	return err
 }
 
@@ -289,81 +234,12 @@ func (p *webConnectStream) refuse(no *webRefusal) {
 	_ = p.writeEnd(no.st, nil)
 }
 
-// connectError is a status in Connect's JSON form.
-type connectError struct {
-	Code    string          `json:"code"`
-	Message string          `json:"message,omitempty"`
-	Details []connectDetail `json:"details,omitempty"`
-}
-
-type connectDetail struct {
-	Type  string `json:"type"`
-	Value string `json:"value"` // base64 without padding
-}
-
-// newConnectError is nil for OK.
-func newConnectError(st *status.Status) *connectError {
-	if st.Code() == codes.OK {
-		return nil
-	}
-	e := &connectError{Code: connectCode(st.Code()), Message: st.Message()}
-	for _, d := range st.Proto().GetDetails() {
-		name := d.GetTypeUrl()
-		e.Details = append(e.Details, connectDetail{Type: name[strings.LastIndexByte(name, '/')+1:],
-			Value: base64.RawStdEncoding.EncodeToString(d.GetValue())})
-	}
-	return e
-}
-
 // writeConnectError answers with a status as JSON.
 func writeConnectError(w http.ResponseWriter, httpStatus int, st *status.Status) error {
-	text, err := json.Marshal(newConnectError(st))
-	if err != nil {
-		text = []byte(`{"code":"internal"}`)
-	}
+	text := web.ErrorJSON(st)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(httpStatus)
-	_, err = w.Write(text)
+	_, err := w.Write(text)
 	return err
-}
-
-// connectCodeOf is Connect's name of a code.
-type connectCodeOf struct {
-	name       string
-	httpStatus int
-}
-
-// connectCodes are the names and HTTP statuses of codes (https://connectrpc.com/docs/protocol#error-codes).
-var connectCodes = [...]connectCodeOf{
-	codes.Canceled:           {"canceled", 499},
-	codes.Unknown:            {"unknown", http.StatusInternalServerError},
-	codes.InvalidArgument:    {"invalid_argument", http.StatusBadRequest},
-	codes.DeadlineExceeded:   {"deadline_exceeded", http.StatusGatewayTimeout},
-	codes.NotFound:           {"not_found", http.StatusNotFound},
-	codes.AlreadyExists:      {"already_exists", http.StatusConflict},
-	codes.PermissionDenied:   {"permission_denied", http.StatusForbidden},
-	codes.ResourceExhausted:  {"resource_exhausted", http.StatusTooManyRequests},
-	codes.FailedPrecondition: {"failed_precondition", http.StatusBadRequest},
-	codes.Aborted:            {"aborted", http.StatusConflict},
-	codes.OutOfRange:         {"out_of_range", http.StatusBadRequest},
-	codes.Unimplemented:      {"unimplemented", http.StatusNotImplemented},
-	codes.Internal:           {"internal", http.StatusInternalServerError},
-	codes.Unavailable:        {"unavailable", http.StatusServiceUnavailable},
-	codes.DataLoss:           {"data_loss", http.StatusInternalServerError},
-	codes.Unauthenticated:    {"unauthenticated", http.StatusUnauthorized},
-}
-
-func connectCode(c codes.Code) string {
-	if c < codes.Code(len(connectCodes)) && connectCodes[c].name != "" {
-		return connectCodes[c].name
-	}
-	return "unknown"
-}
-
-func connectHTTPStatus(c codes.Code) int {
-	if c < codes.Code(len(connectCodes)) && connectCodes[c].httpStatus != 0 {
-		return connectCodes[c].httpStatus
-	}
-	return http.StatusInternalServerError
 }

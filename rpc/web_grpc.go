@@ -1,17 +1,14 @@
 package rpc
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/binary"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
@@ -22,7 +19,7 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	c.proto = p
 	c.body = webBody{r: (*requestBody)(c), refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if f, ok := p.(*webFrames); ok && f.text == base64Text {
-		c.body.r, c.body.refs = &textReader{r: (*requestBody)(c)}, nil
+		c.body.r, c.body.refs = &web.TextReader{R: (*requestBody)(c)}, nil
 	}
 	if no := c.find(); no != nil {
 		no.httpStatus = http.StatusOK // gRPC has it in grpc-status
@@ -40,7 +37,7 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 			return &webRefusal{httpStatus: http.StatusOK, tapped: true, header: http.Header{"Grpc-Accept-Encoding": {c.srv.accepts}},
 				st: status.Newf(codes.Unimplemented, "Decompressor is not installed for grpc-encoding %q", name)}
 		}
-		if accepts(c.field("Grpc-Accept-Encoding"), name) {
+		if web.Accepts(c.field("Grpc-Accept-Encoding"), name) {
 			c.outgoing = c.compressor
 		}
 	}
@@ -52,20 +49,6 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 		c.within(d)
 	}
 	return nil
-}
-
-// accepts reports whether a list of encodings contains one; a client without a list accepts the encoding that
-// it sends.
-func accepts(list, name string) bool {
-	if list == "" {
-		return true
-	}
-	for a := range acceptable(list) {
-		if strings.EqualFold(a, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // setGRPCHeader sets the response's fields that gRPC and gRPC-Web share. The content type is the
@@ -149,10 +132,6 @@ var statusOKField = []string{"0"}
 
 // putStatusFields adds grpc-status and the fields that belong to it.
 func putStatusFields(h http.Header, prefix string, st *status.Status) {
-	if st == nil {
-		h.Set(prefix+"Grpc-Status", "0")
-		return
-	}
 	for _, f := range appendStatus(nil, st) {
 		h.Set(prefix+f.Name, f.Value)
 	}
@@ -173,9 +152,6 @@ type webFrames struct {
 	text webText
 }
 
-// trailerFlag marks the frame that holds the trailer.
-const trailerFlag = 0x80
-
 func (p *webFrames) header() { p.call.setGRPCHeader() }
 
 func (p *webFrames) message(m message.Message, info payloadInfo) (int, error) {
@@ -187,28 +163,14 @@ func (p *webFrames) writer() io.Writer {
 	if p.text == binaryFrames {
 		return p.call.w
 	}
-	return textWriter{p.call.w}
+	return web.TextWriter{W: p.call.w}
 }
 
 func (p *webFrames) end(st *status.Status, begun headerState) error {
 	if p.call.state != headerWritten {
 		p.header()
 	}
-	trailer := http.Header{}
-	putStatusFields(trailer, "", st)
-	var b strings.Builder
-	for name, values := range trailer {
-		for _, v := range values {
-			b.WriteString(strings.ToLower(name) + ": " + v + "\r\n")
-		}
-	}
-	for _, f := range appendMetadata(nil, p.call.trailer) {
-		b.WriteString(f.Name + ": " + f.Value + "\r\n")
-	}
-	frame := make([]byte, message.PrefixLen, message.PrefixLen+b.Len())
-	frame[0] = trailerFlag
-	binary.BigEndian.PutUint32(frame[1:], uint32(b.Len()))
-	_, err := p.writer().Write(append(frame, b.String()...))
+	_, err := p.writer().Write(web.TrailerFrame(append(appendStatus(nil, st), appendMetadata(nil, p.call.trailer)...)))
 	return err
 }
 
@@ -216,72 +178,4 @@ func (p *webFrames) refuse(no *webRefusal) {
 	p.call.setGRPCHeader()
 	putStatusFields(p.call.w.Header(), "", no.st)
 	p.call.w.WriteHeader(no.httpStatus)
-}
-
-// textWriter encodes each Write as separate base64 with padding, so that a browser gets the end of each
-// message.
-type textWriter struct{ w io.Writer }
-
-func (t textWriter) Write(p []byte) (int, error) {
-	if _, err := t.w.Write(base64.StdEncoding.AppendEncode(nil, p)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// textReader decodes base64 that may consist of several padded parts, one after another.
-type textReader struct {
-	r    io.Reader
-	raw  [4096]byte // undecoded text is raw[:have]
-	have int
-	out  [3072]byte // decoded and not read: out[from:to]
-	from int
-	to   int
-	err  error
-}
-
-func (t *textReader) Read(p []byte) (int, error) {
-	for t.from == t.to {
-		if t.err != nil {
-			return 0, t.err
-		}
-		t.fill()
-	}
-	n := copy(p, t.out[t.from:t.to])
-	t.from += n
-	return n, nil
-}
-
-// fill reads text and decodes all complete groups of four characters.
-func (t *textReader) fill() {
-	n, err := t.r.Read(t.raw[t.have:])
-	for _, b := range t.raw[t.have : t.have+n] {
-		if b != '\r' && b != '\n' {
-			t.raw[t.have] = b
-			t.have++
-		}
-	}
-	t.from, t.to = 0, 0
-	at := 0
-	for at+4 <= t.have {
-		// Up to the next padding, groups are decoded together.
-		upTo := t.have &^ 3
-		if i := bytes.IndexByte(t.raw[at:t.have], '='); i >= 0 {
-			upTo = min(upTo, at+i&^3+4)
-		}
-		k, derr := base64.StdEncoding.Decode(t.out[t.to:], t.raw[at:upTo])
-		t.to += k
-		at = upTo
-		if derr != nil {
-			t.err = message.ErrTruncated
-			return
-		}
-	}
-	t.have = copy(t.raw[:], t.raw[at:t.have])
-	if err != nil {
-		t.err = err
-		if err == io.EOF && t.have > 0 {
-			t.err = message.ErrTruncated
-		}
-	}
 }

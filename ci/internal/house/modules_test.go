@@ -218,6 +218,7 @@ var imports = map[string][]string{
 	"rpc/opentelemetry":       {"rpc"},
 	"rpc/internal/jsonpb":     {"."},
 	"rpc/internal/message":    {".", "rpc/internal/jsonpb", "wire"},
+	"rpc/internal/web":        {"h2", "rpc/internal/header", "rpc/internal/message"},
 	"rpc/xds":                 {"rpc", "rpc/internal/grpcgo"},
 	"sizing":                  {"."},
 	"smb":                     {".", "debug/endpoint"},
