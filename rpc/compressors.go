@@ -96,8 +96,8 @@ var ErrCompressor = errors.New("rpc: bad compressor")
 
 // SetSendCompressor makes the call of ctx compress its responses with the named compressor; "identity" turns
 // compression off. It replaces grpc.SetSendCompressor, which works with grpc-go's own streams only. It fails
-// outside a handler of a [Server], for a name that is not registered or that the client did not offer in
-// grpc-accept-encoding, and once the header has been sent.
+// outside a handler of a [Server], for a name that is not registered or that the client did not offer, and once
+// the header has been sent.
 func SetSendCompressor(ctx context.Context, name string) error {
 	c := callOf(ctx)
 	if c == nil {
@@ -124,8 +124,8 @@ func SetSendCompressor(ctx context.Context, name string) error {
 	return nil
 }
 
-// ClientSupportedCompressors returns the names of the compressors that the client of ctx's call offered in
-// grpc-accept-encoding. It replaces grpc.ClientSupportedCompressors, which works with grpc-go's own streams
+// ClientSupportedCompressors returns the names of the compressors that the client of ctx's call offered, in
+// grpc-accept-encoding or in the field of its protocol. It replaces grpc.ClientSupportedCompressors, which works with grpc-go's own streams
 // only, and fails outside a handler of a [Server].
 func ClientSupportedCompressors(ctx context.Context) ([]string, error) {
 	c := callOf(ctx)

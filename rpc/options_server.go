@@ -300,7 +300,8 @@ func WaitForHandlers(wait bool) ServerOption {
 type PanicFunc func(method string, value any, stack []byte)
 
 // PanicHandler sets the function that is called for panics in handlers. With or without it, the call ends
-// with INTERNAL and the process continues; without it package grpclog logs the panic.
+// with INTERNAL and the process continues; without it package grpclog logs the panic. A panic with
+// http.ErrAbortHandler ends the response without a status instead, and is neither passed to f nor logged, as in net/http.
 func PanicHandler(f PanicFunc) ServerOption {
 	return serverOption(func(o *serverOptions) { o.onPanic = f })
 }

@@ -512,3 +512,67 @@ func TestHandlersOverEachCarrier(t *testing.T) {
 		}
 	}
 }
+
+// compressions notes how responses are compressed.
+type compressions struct {
+	*journal
+	header chan string
+	length chan [2]int // as it is, and compressed
+}
+
+func (c *compressions) HandleRPC(_ context.Context, s stats.RPCStats) {
+	switch s := s.(type) {
+	case *stats.OutHeader:
+		c.header <- s.Compression
+	case *stats.OutPayload:
+		c.length <- [2]int{s.Length, s.CompressedLength}
+	}
+}
+
+// TestSendCompressorOverEachCarrier: a handler learns which compressions its client accepts, and chooses one of them or none, in each protocol; the
+// statistics have it.
+func TestSendCompressorOverEachCarrier(t *testing.T) {
+	faultnet.NeedsTCP(t, "net/http serves and dials")
+	for _, w := range ways {
+		if w.grpcgo {
+			continue
+		}
+		for _, name := range []string{"gzip", "identity"} {
+			t.Run(w.name+"/"+name, func(t *testing.T) {
+				seen := &compressions{newJournal(), make(chan string, 1), make(chan [2]int, 1)}
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.StatsHandler(seen))
+				pb.RegisterTestServiceServer(s, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+					offered, err := rpc.ClientSupportedCompressors(ctx)
+					if err != nil || !slices.Contains(offered, "gzip") {
+						t.Errorf("the client offers %q, %v", offered, err)
+					}
+					if err := rpc.SetSendCompressor(ctx, "nothing"); !errors.Is(err, rpc.ErrCompressor) {
+						t.Errorf("an unknown compressor: %v", err)
+					}
+					return &pb.SimpleResponse{Payload: &pb.Payload{Body: make([]byte, 5000)}}, rpc.SetSendCompressor(ctx, name)
+				}})
+				var cc *rpc.ClientConn
+				if w.http == nil {
+					cc = w.dial(t, serve(t, s))
+				} else {
+					t.Cleanup(s.Stop)
+					cc = w.dial(t, w.http(t, s))
+				}
+				out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+				if err != nil || len(out.GetPayload().GetBody()) != 5000 {
+					t.Fatal(err)
+				}
+				want := name
+				if name == "identity" {
+					want = ""
+				}
+				if got := <-seen.header; got != want {
+					t.Errorf("the header names %q", got)
+				}
+				if n := <-seen.length; (n[1] < n[0]) != (name == "gzip") {
+					t.Errorf("%d bytes are sent as %d", n[0], n[1])
+				}
+			})
+		}
+	}
+}
