@@ -7,13 +7,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2/internal/hpack"
 	"github.com/tarn-go/tarn/h2/internal/poller"
-)
-
-type side uint8
-
-const (
-	client side = iota
-	server
+	"github.com/tarn-go/tarn/wire"
 )
 
 // Conn is one HTTP/2 connection. Its methods are safe for concurrent use, except
@@ -194,3 +188,39 @@ func (c *Conn) CanOpen() bool {
 // PrefaceRead is called on a server's connection, before Run or Start, when the caller
 // has read the client's preface from the net.Conn.
 func (c *Conn) PrefaceRead() { c.prefaceRead = true }
+
+// Start is Run on goroutines of its own: it does not wait, and what Run would
+// return is passed to ended when the connection is over. A started connection on
+// which nothing has come for half a second while no stream was open becomes idle, unless
+// its peer has sent the priority of a stream that it has yet to open: it
+// drops what only a busy connection needs, and its goroutine ends, since a goroutine keeps
+// the stack that it has grown to. On Linux one goroutine of the process then waits for the
+// peers of all idle connections; elsewhere, and while the connection is being ended, a new
+// one waits for this one's. That applies to plain TCP and Unix connections, TLS over them,
+// and connections for which AllowIdle was called. When code other than this package closes
+// the net.Conn of an idle connection, the connection may end up to a second later.
+func (c *Conn) Start(ended func(error)) {
+	c.onEnd = ended
+	if wire.CanAwait(c.nc) {
+		c.mayIdle = true
+	}
+	go func() {
+		c.begin()
+		c.work()
+	}()
+}
+
+// work reads the connection until it is idle or over.
+func (c *Conn) work() {
+	err := c.loop()
+	if err == errIdle {
+		c.in.r.Release()
+		until := c.in.until
+		c.packed, c.in = c.in.dec.Pack(), nil
+		if !c.pollIdle(until) {
+			go c.waitIdle()
+		}
+		return
+	}
+	c.onEnd(c.teardown(err))
+}

@@ -47,7 +47,7 @@ func (c *Conn) state() ConnState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Streams, s.SendWindow = c.inUse, c.peer.conn
-	c.inflow.describe(&s)
+	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = c.inflow.known()
 	s.Draining = !c.lifetime.is(alive) || c.goAway != nil
 	for _, st := range c.streams {
 		if st.wait != nil && st.wait.active {
@@ -55,29 +55,6 @@ func (c *Conn) state() ConnState {
 		}
 	}
 	return s
-}
-
-// enlist has Connections see c, from when it runs until report.
-func (n *counters) enlist(c *Conn) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c.place = len(n.live)
-	n.live = append(n.live, c)
-}
-
-func (n *counters) dismiss(c *Conn) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	last := len(n.live) - 1
-	if c.place > last || n.live[c.place] != c {
-		return
-	}
-	other := n.live[last]
-	n.live[c.place], n.live[last] = other, nil
-	other.place = c.place
-	if n.live = n.live[:last]; last < cap(n.live)/4 {
-		n.live = slices.Clone(n.live)
-	}
 }
 
 // Report fills in what is known of m's connections.

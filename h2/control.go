@@ -1,22 +1,6 @@
 package h2
 
-import (
-	"encoding/binary"
-)
-
-// fixed returns the payload of a frame that has n bytes, at most eight; another length ends the connection for reason.
-func (c *Conn) fixed(f frame, n int, reason string) (payload [8]byte, err error) {
-	if f.length != n {
-		return payload, c.fault(FrameSizeError, reason)
-	}
-	p, err := c.peek(n)
-	if err != nil {
-		return payload, err
-	}
-	copy(payload[:], p)
-	_, err = c.in.r.Discard(n)
-	return payload, err
-}
+import "encoding/binary"
 
 // onWindow takes a WINDOW_UPDATE (RFC 9113 section 6.9).
 func (c *Conn) onWindow(f frame) error {
@@ -115,13 +99,4 @@ func (s *Stream) wasteful() bool {
 		return false
 	}
 	return s.deadline == 0 || now()+instant(deadlineSlack) < s.deadline
-}
-
-// countUseless counts a frame that carries nothing. c.mu is held: what this side sends, from
-// any goroutine, clears the count.
-func (c *Conn) countUseless() error {
-	if !c.limiter.countUseless() {
-		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"os"
-	"sync/atomic"
 	"time"
 )
 
@@ -43,9 +42,6 @@ func (c *Conn) limitEnd() {
 	c.stopPolling()
 }
 
-// isLimited reports whether the net.Conn has taken the deadline of its end.
-func (l *lifetime) isLimited() bool { return !l.endless }
-
 // onLimit is called when Run's read has met a deadline of a connection that ends. It returns nil if Run is to read on. c.mu is held.
 func (c *Conn) onLimit() error {
 	l, now := &c.lifetime, now()
@@ -64,24 +60,6 @@ func (c *Conn) onLimit() error {
 	return nil
 }
 
-// nextLimit returns until when a connection that ends is read on after its limit, when the peer has last taken something at took, or not
-// since the limit was set (0); not after now: it is not.
-func (l *lifetime) nextLimit(now, took instant) instant {
-	next := now
-	switch {
-	case l.bound == untilSent && took != 0:
-		next = took + instant(stuckTimeout)
-	case l.bound == untilEnded && took != 0:
-		next = took + instant(heardTimeout)
-	case l.bound == untilEnded && l.heard != 0:
-		next = l.heard + instant(heardTimeout)
-	}
-	if l.bound == untilEnded {
-		next = min(next, l.last)
-	}
-	return next
-}
-
 // noteAcked reports whether the peer has taken some of what is sent since the last call, and has not taken all of it: it is slow
 // and not gone. A peer's system takes something for a program that reads nothing, too, but not for long. c.mu is held.
 func (c *Conn) noteAcked() bool {
@@ -92,16 +70,6 @@ func (c *Conn) noteAcked() bool {
 	took := acked > c.lifetime.acked && (others || c.send.sends())
 	c.lifetime.acked = acked
 	return took
-}
-
-// noteHeard notes that the peer has sent something, for a connection that ends. c.mu is held.
-func (l *lifetime) noteHeard() {
-	if s := l.shutdown; s != nil && s.asked {
-		s.answered = true
-	}
-	if l.bound == untilEnded {
-		l.heard = now()
-	}
 }
 
 // endsWithin reports whether done is closed within abortTimeout.
@@ -145,12 +113,6 @@ func (c *Conn) stopTimers() {
 	}
 }
 
-// unused is what Config.IdleTimeout knows of a connection on which no stream is in use.
-type unused struct {
-	ender      *time.Timer // nil: the timeout is off, or has not begun
-	unusedFrom instant     // when the last stream was released
-}
-
 // limitUnused has the connection end when it has not been used for Config.IdleTimeout from now on, or since its last stream. c.mu is held.
 func (c *Conn) limitUnused() {
 	d, l := c.cfg.IdleTimeout, &c.lifetime
@@ -183,21 +145,6 @@ func (c *Conn) onUnused() {
 	c.shutdown(c.cfg.IdleDebug)
 }
 
-// untilEnded is after how long a connection with that many streams is to be looked at again; not above 0: it ends.
-func (u *unused) untilEnded(now instant, timeout time.Duration, streams int) time.Duration {
-	if streams > 0 {
-		return timeout
-	}
-	return timeout - now.since(u.unusedFrom)
-}
-
-// silence is what keepalive knows of a peer that may be silent.
-type silence struct {
-	timer    *time.Timer  // nil: off, or the connection is idle
-	asked    instant      // when keepalive sent a PING last; 0: never
-	received atomic.Int64 // the instant at which something came last; under no lock
-}
-
 // noteReceived notes that the peer has sent something, for keepalive.
 func (c *Conn) noteReceived() {
 	if c.cfg.Keepalive.Time > 0 {
@@ -227,46 +174,12 @@ func (c *Conn) untilAsked() time.Duration {
 	return c.lifetime.untilAsked(now(), c.cfg.Keepalive.Time)
 }
 
-// untilAsked is after how long the next keepalive PING is due if nothing comes before; not above 0: it is.
-func (s *silence) untilAsked(now instant, after time.Duration) time.Duration {
-	return after - now.since(instant(s.received.Load()))
-}
-
-// awaits reports whether keepalive waits for an answer.
-func (s *silence) awaits() bool { return s.asked != 0 && s.asked > instant(s.received.Load()) }
-
 // stopKeepalive stops keepalive's timer. c.mu is held.
 func (c *Conn) stopKeepalive() {
 	if l := &c.lifetime; l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
 	}
-}
-
-// keepaliveStep is what keepalive does when its timer has run out.
-type keepaliveStep uint8
-
-const (
-	askLater keepaliveStep = iota
-	sendPing
-	breakSilent
-)
-
-// next returns what keepalive does now, and after how long it looks again.
-func (s *silence) next(now instant, k *Keepalive, streams int) (keepaliveStep, time.Duration) {
-	due := s.untilAsked(now, k.Time)
-	switch {
-	case s.awaits():
-		if rest := k.Timeout - now.since(s.asked); rest > 0 {
-			return askLater, rest
-		}
-		return breakSilent, 0
-	case due > 0:
-		return askLater, due
-	case streams == 0 && k.WithoutStream == Deny:
-		return askLater, k.Time
-	}
-	return sendPing, min(k.Timeout, k.Time) // the answer may have come by then, and nothing since
 }
 
 // onKeepalive is called when a keepalive PING, or the end of waiting for its answer, may
@@ -298,30 +211,6 @@ func (c *Conn) breakOff(err error) {
 	c.send.dropQueued()
 	c.aside(c.nc.Close)
 }
-
-// shutdown is what a call of Shutdown leaves for the end of the connection.
-type shutdown struct {
-	debug    string
-	timer    *time.Timer // server: onShutdownTimer
-	until    time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
-	asked    bool        // server: the PING is sent
-	answered bool        // server: and something has come since
-	silent   bool        // server: nothing has for silentTime
-}
-
-// begin notes that Shutdown was called.
-func (l *lifetime) begin(debug string) { l.shutdown = &shutdown{debug: debug} }
-
-// debug is what Shutdown was called with.
-func (l *lifetime) debug() string {
-	if l.shutdown == nil {
-		return ""
-	}
-	return l.shutdown.debug
-}
-
-// shutdownWasCalled reports whether Shutdown was called while the connection was alive.
-func (l *lifetime) shutdownWasCalled() bool { return l.shutdown != nil }
 
 // announce has the second GOAWAY follow the first within goAwayTimeout. c.mu is held.
 func (c *Conn) announce() {
@@ -374,4 +263,18 @@ func (c *Conn) onShutdownTimer() {
 		s.timer.Reset(rest)
 	}
 	c.send.flush(flushWithRun)
+}
+
+// become applies ev and reports whether the connection's life has changed. Opens that wait fail when it does, and its end is bounded as
+// the table says: for aborted by the caller, who calls limitEnd when the GOAWAY is sent as far as the system takes it, because a goroutine
+// may lose the processor for longer than abortTimeout. c.mu is held.
+func (c *Conn) become(ev lifeEvent, why error) bool {
+	changed := c.lifetime.advance(c.side, ev, why)
+	if changed {
+		c.wakeAllOpeners()
+	}
+	if ev != aborted {
+		c.limitEnd()
+	}
+	return changed
 }

@@ -89,3 +89,10 @@ func putSetting(p []byte, id settingID, v uint32) {
 	binary.BigEndian.PutUint16(p, uint16(id))
 	binary.BigEndian.PutUint32(p[2:], v)
 }
+
+type side uint8
+
+const (
+	client side = iota
+	server
+)

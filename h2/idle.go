@@ -17,27 +17,6 @@ import (
 // errIdle ends a loop because the connection is idle. It is not returned to users.
 var errIdle = errors.New("h2: the connection is idle")
 
-// Start is Run on goroutines of its own: it does not wait, and what Run would
-// return is passed to ended when the connection is over. A started connection on
-// which nothing has come for half a second while no stream was open becomes idle, unless
-// its peer has sent the priority of a stream that it has yet to open: it
-// drops what only a busy connection needs, and its goroutine ends, since a goroutine keeps
-// the stack that it has grown to. On Linux one goroutine of the process then waits for the
-// peers of all idle connections; elsewhere, and while the connection is being ended, a new
-// one waits for this one's. That applies to plain TCP and Unix connections, TLS over them,
-// and connections for which AllowIdle was called. When code other than this package closes
-// the net.Conn of an idle connection, the connection may end up to a second later.
-func (c *Conn) Start(ended func(error)) {
-	c.onEnd = ended
-	if wire.CanAwait(c.nc) {
-		c.mayIdle = true
-	}
-	go func() {
-		c.begin()
-		c.work()
-	}()
-}
-
 // AllowIdle permits the connection to become idle where Start does not know that it can: the caller states
 // that the net.Conn can be read again after a read deadline, and that it holds no input when its socket has
 // none, as is true of a wrapper of a TLS connection. It must be called before Start. On a net.Conn that is
@@ -46,21 +25,6 @@ func (c *Conn) AllowIdle() {
 	if _, ok := c.nc.(syscall.Conn); ok {
 		c.mayIdle = wire.Awaits
 	}
-}
-
-// work reads the connection until it is idle or over.
-func (c *Conn) work() {
-	err := c.loop()
-	if err == errIdle {
-		c.in.r.Release()
-		until := c.in.until
-		c.packed, c.in = c.in.dec.Pack(), nil
-		if !c.pollIdle(until) {
-			go c.waitIdle()
-		}
-		return
-	}
-	c.onEnd(c.teardown(err))
 }
 
 // pollIdle has the process's poller wait until there is input, which takes no goroutine. It reports false where that

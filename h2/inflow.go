@@ -205,9 +205,9 @@ func (f *inflow) settled() bool { return f.unacked == 0 }
 // connWindow is what the peer may send on the connection.
 func (f *inflow) connWindow() int64 { return int64(f.conn) }
 
-// describe fills in what inflow knows.
-func (f *inflow) describe(s *ConnState) {
-	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = int64(f.conn), f.window, f.unread, f.rtt
+// known returns what the peer may send on the connection and on a new stream, what lies unread, and the round trip.
+func (f *inflow) known() (conn int64, stream, unread int, rtt time.Duration) {
+	return int64(f.conn), f.window, f.unread, f.rtt
 }
 
 // acknowledge notes that the peer has acknowledged SETTINGS. It reports false if none were sent.

@@ -1,5 +1,10 @@
 package h2
 
+import (
+	"sync/atomic"
+	"time"
+)
+
 // lifetime is how far a connection has come, why it ends, and how long its end may take. It alone sets the deadlines of the net.Conn
 // and has the connection's timers (deadlines.go). Guarded by Conn.mu, except received.
 type lifetime struct {
@@ -151,16 +156,112 @@ func (l *lifetime) reason() error { return l.why }
 // aborting reports whether the peer's end is not waited for.
 func (l *lifetime) aborting() bool { return l.bound == untilAbort }
 
-// become applies ev and reports whether the connection's life has changed. Opens that wait fail when it does, and its end is bounded as
-// the table says: for aborted by the caller, who calls limitEnd when the GOAWAY is sent as far as the system takes it, because a goroutine
-// may lose the processor for longer than abortTimeout. c.mu is held.
-func (c *Conn) become(ev lifeEvent, why error) bool {
-	changed := c.lifetime.advance(c.side, ev, why)
-	if changed {
-		c.wakeAllOpeners()
+// isLimited reports whether the net.Conn has taken the deadline of its end.
+func (l *lifetime) isLimited() bool { return !l.endless }
+
+// nextLimit returns until when a connection that ends is read on after its limit, when the peer has last taken something at took, or not
+// since the limit was set (0); not after now: it is not.
+func (l *lifetime) nextLimit(now, took instant) instant {
+	next := now
+	switch {
+	case l.bound == untilSent && took != 0:
+		next = took + instant(stuckTimeout)
+	case l.bound == untilEnded && took != 0:
+		next = took + instant(heardTimeout)
+	case l.bound == untilEnded && l.heard != 0:
+		next = l.heard + instant(heardTimeout)
 	}
-	if ev != aborted {
-		c.limitEnd()
+	if l.bound == untilEnded {
+		next = min(next, l.last)
 	}
-	return changed
+	return next
 }
+
+// noteHeard notes that the peer has sent something, for a connection that ends. c.mu is held.
+func (l *lifetime) noteHeard() {
+	if s := l.shutdown; s != nil && s.asked {
+		s.answered = true
+	}
+	if l.bound == untilEnded {
+		l.heard = now()
+	}
+}
+
+// unused is what Config.IdleTimeout knows of a connection on which no stream is in use.
+type unused struct {
+	ender      *time.Timer // nil: the timeout is off, or has not begun
+	unusedFrom instant     // when the last stream was released
+}
+
+// untilEnded is after how long a connection with that many streams is to be looked at again; not above 0: it ends.
+func (u *unused) untilEnded(now instant, timeout time.Duration, streams int) time.Duration {
+	if streams > 0 {
+		return timeout
+	}
+	return timeout - now.since(u.unusedFrom)
+}
+
+// silence is what keepalive knows of a peer that may be silent.
+type silence struct {
+	timer    *time.Timer  // nil: off, or the connection is idle
+	asked    instant      // when keepalive sent a PING last; 0: never
+	received atomic.Int64 // the instant at which something came last; under no lock
+}
+
+// untilAsked is after how long the next keepalive PING is due if nothing comes before; not above 0: it is.
+func (s *silence) untilAsked(now instant, after time.Duration) time.Duration {
+	return after - now.since(instant(s.received.Load()))
+}
+
+// awaits reports whether keepalive waits for an answer.
+func (s *silence) awaits() bool { return s.asked != 0 && s.asked > instant(s.received.Load()) }
+
+// keepaliveStep is what keepalive does when its timer has run out.
+type keepaliveStep uint8
+
+const (
+	askLater keepaliveStep = iota
+	sendPing
+	breakSilent
+)
+
+// next returns what keepalive does now, and after how long it looks again.
+func (s *silence) next(now instant, k *Keepalive, streams int) (keepaliveStep, time.Duration) {
+	due := s.untilAsked(now, k.Time)
+	switch {
+	case s.awaits():
+		if rest := k.Timeout - now.since(s.asked); rest > 0 {
+			return askLater, rest
+		}
+		return breakSilent, 0
+	case due > 0:
+		return askLater, due
+	case streams == 0 && k.WithoutStream == Deny:
+		return askLater, k.Time
+	}
+	return sendPing, min(k.Timeout, k.Time) // the answer may have come by then, and nothing since
+}
+
+// shutdown is what a call of Shutdown leaves for the end of the connection.
+type shutdown struct {
+	debug    string
+	timer    *time.Timer // server: onShutdownTimer
+	until    time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
+	asked    bool        // server: the PING is sent
+	answered bool        // server: and something has come since
+	silent   bool        // server: nothing has for silentTime
+}
+
+// begin notes that Shutdown was called.
+func (l *lifetime) begin(debug string) { l.shutdown = &shutdown{debug: debug} }
+
+// debug is what Shutdown was called with.
+func (l *lifetime) debug() string {
+	if l.shutdown == nil {
+		return ""
+	}
+	return l.shutdown.debug
+}
+
+// shutdownWasCalled reports whether Shutdown was called while the connection was alive.
+func (l *lifetime) shutdownWasCalled() bool { return l.shutdown != nil }

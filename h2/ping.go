@@ -19,13 +19,6 @@ type pings struct {
 	probed   bool   // it was answered, and no HEADERS has come since
 }
 
-var (
-	goAwayPing = [8]byte{'g', 'o', 'a', 'w', 'a', 'y'}                   // between a server's two GOAWAYs
-	alivePing  = [8]byte{'a', 'l', 'i', 'v', 'e', '?'}                   // keepalive's
-	resetPing  = [8]byte{'r', 'e', 's', 'e', 't', '?'}                   // of Config.ProbeResets
-	pingFirst  = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
-)
-
 // Ping sends a PING and returns after how long the answer came. It fails with ctx's
 // error or what ended the connection.
 func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {

@@ -3,6 +3,7 @@ package h2
 import (
 	"encoding/binary"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/wire"
 )
 
@@ -94,3 +95,90 @@ func putInto(b *wire.Batch, f frame) []byte {
 	putFrame(p, f)
 	return p[frameHeaderLen:]
 }
+
+// putOut queues all of o. c.mu is held.
+func (c *Conn) putOut(s *Stream, o *Out) {
+	last := o.Ending
+	if o.hasHeader() {
+		e := More
+		if o.dataLen() == 0 && !o.hasTrailer() {
+			e = last
+		}
+		c.putHeaders(s, o.Block, o.Fields, e)
+		if o.dataLen() == 0 && !o.hasTrailer() {
+			if e == End {
+				c.ended(s)
+			}
+			return
+		}
+	}
+	c.putTail(s, o)
+}
+
+// putTail queues what follows the header of o. c.mu is held.
+func (c *Conn) putTail(s *Stream, o *Out) {
+	left := o.dataLen()
+	switch {
+	case o.hasTrailer():
+		if left > 0 {
+			c.putData(s, o, left, More)
+		}
+		c.putHeaders(s, o.TrailerBlock, o.Trailers, End)
+	case left > 0 || o.Ending == End:
+		c.putData(s, o, left, o.Ending)
+		if o.Ending == More {
+			return
+		}
+	default:
+		return
+	}
+	c.ended(s)
+}
+
+// putData queues the next n bytes of o as DATA frames of the peer's size. The
+// windows cover them. c.mu is held.
+func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
+	s.out -= int64(n)
+	c.peer.conn -= int64(n)
+	c.send.noteContent()
+	s.batch = c.send.current()
+	b := c.send.outgoing()
+	for {
+		m := min(n, c.peer.maxFrame)
+		n -= m
+		f := frame{typ: frameData, length: m, id: s.id}
+		if n == 0 && e == End {
+			f.flags = flagEndStream
+		}
+		b.Mark()
+		putFrame(b.Space(frameHeaderLen), f)
+		for m > 0 {
+			if d := o.Data.Len(); d > 0 {
+				head := o.Data
+				if d > m {
+					head, o.Data = head.Split(m)
+				} else {
+					o.Data = tarn.Buffer{}
+				}
+				m -= head.Len()
+				b.Append(head)
+				continue
+			}
+			b.AppendChain(o.Rest, m)
+			m = 0
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// ended notes that the last frame of this side of s is queued. c.mu is held.
+func (c *Conn) ended(s *Stream) { c.advance(s, sendEnd, nil) }
+
+var (
+	goAwayPing = [8]byte{'g', 'o', 'a', 'w', 'a', 'y'}                   // between a server's two GOAWAYs
+	alivePing  = [8]byte{'a', 'l', 'i', 'v', 'e', '?'}                   // keepalive's
+	resetPing  = [8]byte{'r', 'e', 's', 'e', 't', '?'}                   // of Config.ProbeResets
+	pingFirst  = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
+)
