@@ -80,8 +80,9 @@ type status struct {
 type custody struct {
 	pos  token.Pos
 	at   places.Place
-	how  string // "stored in c.buf"
-	wait bool   // a goroutine has it, which may have finished when this one has waited
+	from places.Place // of a view that was read from a field of the object, or from what a pointer to a slice leads to: that place
+	how  string       // "stored in c.buf"
+	wait bool         // a goroutine has it, which may have finished when this one has waited
 }
 
 // remains reports whether a reference was given up while memory that outlives the function leads to it. The memory may

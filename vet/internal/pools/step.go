@@ -306,7 +306,7 @@ func (f *function) overwritten(s *state, p places.Place) {
 	}
 	s.detach(func(r Ref) bool { return r.from.Root != nil && r.from.Within(p) })
 	for o, st := range s.objs {
-		if st.kept.at.Root != nil && st.kept.at.Within(p) {
+		if st.kept.at.Root != nil && st.kept.at.Within(p) || st.kept.from.Root != nil && st.kept.from.Within(p) {
 			st.kept = custody{}
 			s.objs[o] = st
 		}
@@ -342,6 +342,7 @@ func (f *function) keep(s *state, b Binding, c custody) {
 			continue
 		}
 		st.kept = c
+		st.kept.from = r.from
 		s.objs[r.Of] = st
 	}
 }

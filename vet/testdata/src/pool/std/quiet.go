@@ -322,3 +322,19 @@ func responseWithItsOwnBody(data []byte) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, err
 }
+
+var listPool = sync.Pool{New: func() any { return new([]byte) }}
+
+func freeList(p *[]byte) {
+	*p = (*p)[:0]
+	listPool.Put(p)
+}
+
+func grown(dst, src []byte) []byte { return append(dst, src...) }
+
+// The pointer goes back with the caller's old bytes; its own are the caller's now.
+func exchangedBytes(buf *[]byte) {
+	dst := listPool.Get().(*[]byte)
+	*buf, *dst = grown(*dst, *buf), *buf
+	freeList(dst)
+}
