@@ -136,64 +136,78 @@ func hedging(config string) []rpc.DialOption {
 
 const hedgeThree = `{"maxAttempts":3,"hedgingDelay":"1s","nonFatalStatusCodes":["UNAVAILABLE","ABORTED"]}`
 
+// hedgingScene is what the attempts of a hedged call do, and what becomes of the call.
+type hedgingScene struct {
+	name   string
+	policy string
+	script []func(context.Context) error
+	hedgingResult
+	web *hedgingResult // over Connect and gRPC-Web, whose headers say nothing of the status; nil: the same
+}
+
+type hedgingResult struct {
+	at    string // when attempts come
+	took  time.Duration
+	code  codes.Code
+	ended int // attempts that were cancelled; -1: any number
+}
+
+var hedgingScenes = []hedgingScene{
+	{"answered before the delay", hedgeThree, []func(context.Context) error{after(time.Second/2, codes.OK)}, hedgingResult{"[0s]", time.Second / 2, codes.OK, 0}, nil},
+	{"the second answers", hedgeThree, []func(context.Context) error{never, after(time.Second/2, codes.OK)}, hedgingResult{"[0s 1s]", 3 * time.Second / 2, codes.OK, 1}, nil},
+	{"the first answers in the end", hedgeThree, []func(context.Context) error{after(5*time.Second, codes.OK), never}, hedgingResult{"[0s 1s 2s]", 5 * time.Second, codes.OK, 2}, nil},
+	{"all at once", `{"maxAttempts":4}`, []func(context.Context) error{after(time.Second, codes.OK), after(time.Second, codes.OK), never}, hedgingResult{"[0s 0s 0s 0s]", time.Second, codes.OK, -1}, nil},
+	{"not fatal: the next at once", hedgeThree, []func(context.Context) error{after(time.Second/4, codes.Unavailable), never, after(time.Second, codes.OK)}, hedgingResult{"[0s 250ms 1.25s]", 9 * time.Second / 4, codes.OK, 1}, nil},
+	{"fatal", hedgeThree, []func(context.Context) error{never, after(time.Second/2, codes.NotFound)}, hedgingResult{"[0s 1s]", 3 * time.Second / 2, codes.NotFound, 1}, nil},
+	{"fatal without codes", `{"maxAttempts":3,"hedgingDelay":"1s"}`, []func(context.Context) error{after(time.Second/4, codes.Unavailable)}, hedgingResult{"[0s]", time.Second / 4, codes.Unavailable, 0}, nil},
+	{"all fail", hedgeThree, []func(context.Context) error{after(time.Second/4, codes.Unavailable)}, hedgingResult{"[0s 250ms 500ms]", 3 * time.Second / 4, codes.Unavailable, 0}, nil},
+	{"all fail, the last status counts", hedgeThree, []func(context.Context) error{after(5*time.Second, codes.Aborted), after(time.Second, codes.Unavailable)}, hedgingResult{"[0s 1s 2s]", 5 * time.Second, codes.Aborted, 0}, nil},
+	{"pushback", hedgeThree, []func(context.Context) error{pushback(time.Second/4, "3000"), never, after(time.Second/4, codes.OK)}, hedgingResult{"[0s 3.25s 4.25s]", 9 * time.Second / 2, codes.OK, 1}, nil},
+	{"no more", hedgeThree, []func(context.Context) error{after(8*time.Second, codes.OK), pushback(time.Second/4, "-1"), never}, hedgingResult{"[0s 1s]", 8 * time.Second, codes.OK, 0}, nil},
+	{"no more, by a number too large", hedgeThree, []func(context.Context) error{after(8*time.Second, codes.OK), pushback(time.Second/4, "9223372036855"), never}, hedgingResult{"[0s 1s]", 8 * time.Second, codes.OK, 0}, nil},
+	{"no more and none left", hedgeThree, []func(context.Context) error{pushback(time.Second/4, "-1")}, hedgingResult{"[0s]", time.Second / 4, codes.Unavailable, 0}, nil},
+	{"a header commits the call", hedgeThree, []func(context.Context) error{answering(5*time.Second, codes.OK), never}, hedgingResult{"[0s]", 5 * time.Second, codes.OK, 0}, &hedgingResult{"[0s 1s 2s]", 5 * time.Second, codes.OK, 2}},
+	{"the second's header commits the call", hedgeThree, []func(context.Context) error{after(4*time.Second, codes.OK), answering(5*time.Second, codes.Unavailable), never}, hedgingResult{"[0s 1s]", 6 * time.Second, codes.Unavailable, 1}, &hedgingResult{"[0s 1s 2s]", 4 * time.Second, codes.OK, 2}},
+	{"deadline", hedgeThree, []func(context.Context) error{never}, hedgingResult{"[0s 1s 2s]", 20 * time.Second, codes.DeadlineExceeded, 3}, nil},
+	{"bounded by the client", `{"maxAttempts":9,"hedgingDelay":"1s"}`, []func(context.Context) error{never}, hedgingResult{"[0s 1s 2s 3s 4s]", 20 * time.Second, codes.DeadlineExceeded, 5}, nil},
+}
+
+// play makes a call as the scene says, and checks that all of it ends when the call returns.
+func (c *hedgingScene) play(t *testing.T, l *hedgeLog, count *attemptCount, cl pb.TestServiceClient, want hedgingResult) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	began := time.Now()
+	err := sentCall(ctx, cl, "unary")
+	if took := time.Since(began); took != want.took {
+		t.Errorf("the call took %v, want %v", took, want.took)
+	}
+	if b, e := count.begins.Load(), count.ends.Load(); b != e || b == 0 {
+		t.Errorf("when the call returns, %d attempts have begun and %d have ended", b, e)
+	}
+	wantCode(t, err, want.code)
+	synctest.Wait()
+	if got := l.times(); got != want.at {
+		t.Errorf("attempts at %v, want %v", got, want.at)
+	}
+	if n := l.live.Load(); n != 0 {
+		t.Errorf("%d attempts outlive their call", n)
+	}
+	if got := len(l.ended); want.ended >= 0 && got != want.ended {
+		t.Errorf("%d attempts were cancelled, want %d", got, want.ended)
+	}
+	if c.policy == hedgeThree && len(l.said) == 3 && fmt.Sprint(l.said) != "[[] [1] [2]]" {
+		t.Errorf("grpc-previous-rpc-attempts are %v", l.said)
+	}
+}
+
 // TestHedging: when attempts are sent and what the call's status is (gRFC A6). A call
 // returns when its attempts have ended.
 func TestHedging(t *testing.T) {
-	s := time.Second
-	for _, c := range []struct {
-		name   string
-		policy string
-		script []func(context.Context) error
-		at     string // when attempts come
-		took   time.Duration
-		code   codes.Code
-		ended  int // attempts that were cancelled
-	}{
-		{"answered before the delay", hedgeThree, []func(context.Context) error{after(s/2, codes.OK)}, "[0s]", s / 2, codes.OK, 0},
-		{"the second answers", hedgeThree, []func(context.Context) error{never, after(s/2, codes.OK)}, "[0s 1s]", 3 * s / 2, codes.OK, 1},
-		{"the first answers in the end", hedgeThree, []func(context.Context) error{after(5*s, codes.OK), never}, "[0s 1s 2s]", 5 * s, codes.OK, 2},
-		{"all at once", `{"maxAttempts":4}`, []func(context.Context) error{after(s, codes.OK), after(s, codes.OK), never}, "[0s 0s 0s 0s]", s, codes.OK, -1},
-		{"not fatal: the next at once", hedgeThree, []func(context.Context) error{after(s/4, codes.Unavailable), never, after(s, codes.OK)}, "[0s 250ms 1.25s]", 9 * s / 4, codes.OK, 1},
-		{"fatal", hedgeThree, []func(context.Context) error{never, after(s/2, codes.NotFound)}, "[0s 1s]", 3 * s / 2, codes.NotFound, 1},
-		{"fatal without codes", `{"maxAttempts":3,"hedgingDelay":"1s"}`, []func(context.Context) error{after(s/4, codes.Unavailable)}, "[0s]", s / 4, codes.Unavailable, 0},
-		{"all fail", hedgeThree, []func(context.Context) error{after(s/4, codes.Unavailable)}, "[0s 250ms 500ms]", 3 * s / 4, codes.Unavailable, 0},
-		{"all fail, the last status counts", hedgeThree, []func(context.Context) error{after(5*s, codes.Aborted), after(s, codes.Unavailable)}, "[0s 1s 2s]", 5 * s, codes.Aborted, 0},
-		{"pushback", hedgeThree, []func(context.Context) error{pushback(s/4, "3000"), never, after(s/4, codes.OK)}, "[0s 3.25s 4.25s]", 9 * s / 2, codes.OK, 1},
-		{"no more", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "-1"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
-		{"no more, by a number too large", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "9223372036855"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
-		{"no more and none left", hedgeThree, []func(context.Context) error{pushback(s/4, "-1")}, "[0s]", s / 4, codes.Unavailable, 0},
-		{"a header commits the call", hedgeThree, []func(context.Context) error{answering(5*s, codes.OK), never}, "[0s]", 5 * s, codes.OK, 0},
-		{"the second's header commits the call", hedgeThree, []func(context.Context) error{after(4*s, codes.OK), answering(5*s, codes.Unavailable), never}, "[0s 1s]", 6 * s, codes.Unavailable, 1},
-		{"deadline", hedgeThree, []func(context.Context) error{never}, "[0s 1s 2s]", 20 * s, codes.DeadlineExceeded, 3},
-		{"bounded by the client", `{"maxAttempts":9,"hedgingDelay":"1s"}`, []func(context.Context) error{never}, "[0s 1s 2s 3s 4s]", 20 * s, codes.DeadlineExceeded, 5},
-	} {
+	for _, c := range hedgingScenes {
 		t.Run(c.name, func(t *testing.T) {
 			l, count := newHedgeLog(c.script...), &attemptCount{}
 			inBubble(t, l, append(hedging(c.policy), rpc.WithStatsHandler(count)), func(t *testing.T, cl pb.TestServiceClient) {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				began := time.Now()
-				err := sentCall(ctx, cl, "unary")
-				if took := time.Since(began); took != c.took {
-					t.Errorf("the call took %v, want %v", took, c.took)
-				}
-				if b, e := count.begins.Load(), count.ends.Load(); b != e || b == 0 {
-					t.Errorf("when the call returns, %d attempts have begun and %d have ended", b, e)
-				}
-				wantCode(t, err, c.code)
-				synctest.Wait()
-				if got := l.times(); got != c.at {
-					t.Errorf("attempts at %v, want %v", got, c.at)
-				}
-				if n := l.live.Load(); n != 0 {
-					t.Errorf("%d attempts outlive their call", n)
-				}
-				if got := len(l.ended); c.ended >= 0 && got != c.ended {
-					t.Errorf("%d attempts were cancelled, want %d", got, c.ended)
-				}
-				if c.policy == hedgeThree && len(l.said) == 3 && fmt.Sprint(l.said) != "[[] [1] [2]]" {
-					t.Errorf("grpc-previous-rpc-attempts are %v", l.said)
-				}
+				c.play(t, l, count, cl, c.hedgingResult)
 			})
 		})
 	}
