@@ -29,7 +29,7 @@ import (
 func AsGRPC(cc *ClientConn) *grpc.ClientConn {
 	conn, err := cc.facade.get(cc)
 	if err != nil {
-		panic(fmt.Sprintf("rpc: grpc-go makes no ClientConn for %q: %v", cc.name, err))
+		panic(fmt.Sprintf("rpc: grpc-go makes no ClientConn for %q: %v", cc.Target(), err))
 	}
 	return conn
 }
@@ -64,7 +64,7 @@ func (f *facade) get(cc *ClientConn) (*grpc.ClientConn, error) {
 		return f.conn, nil
 	}
 	p := newPortal(cc, owned)
-	conn, err := grpc.NewClient(cc.name, p.options()...)
+	conn, err := grpc.NewClient(cc.Target(), p.options()...)
 	if err != nil {
 		return nil, err
 	}

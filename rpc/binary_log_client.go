@@ -33,8 +33,8 @@ func (l callLogger) begin(ctx context.Context, method string, opts []grpc.CallOp
 	if at, ok := ctx.Deadline(); ok {
 		timeout = time.Until(at)
 	}
-	if cfg := l.cc.names.config.Load(); cfg != nil {
-		if mc := cfg.find(method); mc != nil && mc.timeout != nil && *mc.timeout > 0 && (timeout == 0 || *mc.timeout < timeout) {
+	if cfg := l.cc.channel.Config(); cfg != nil {
+		if mc := callsOf(cfg).find(method); mc != nil && mc.timeout != nil && *mc.timeout > 0 && (timeout == 0 || *mc.timeout < timeout) {
 			timeout = *mc.timeout
 		}
 	}

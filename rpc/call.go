@@ -42,9 +42,9 @@ type call struct {
 // init decides everything that does not depend on a connection. If c.selected.intercepted(), it leaves that to settle. Whatever it returns, the
 // call has begun, and report ends it.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
-	*c = call{cc: cc, ctx: ctx, method: method, entity: cc.entity}
+	*c = call{cc: cc, ctx: ctx, method: method, entity: cc.channel.Entity()}
 	bad := c.merge(opts)
-	cc.names.idle.calls.Add(1)
+	cc.channel.CallBegins()
 	c.entity.Begin()
 	c.seen = cc.opts.observe.begin(method, resolving)
 	if cc.web != nil && cc.web.closed.Err() != nil {
@@ -123,11 +123,11 @@ func (c *call) checkOptions(bad error) error {
 // IDLE.
 func (c *call) methods(ctx context.Context) (*serviceConfig, error) {
 	for {
-		if cfg := c.cc.names.config.Load(); cfg != nil {
-			return cfg, nil
+		if cfg := c.cc.channel.Config(); cfg != nil {
+			return callsOf(cfg), nil
 		}
 		c.delayed = true
-		if err := c.cc.names.await(ctx, c.cc); err != nil {
+		if err := c.cc.channel.AwaitConfig(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -277,7 +277,7 @@ func (c *call) wait(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
 	}
-	defer c.cc.names.idle.waiting()()
+	defer c.cc.channel.CallWaits()()
 	c.seen.set(pausing)
 	t := time.NewTimer(d)
 	defer t.Stop()

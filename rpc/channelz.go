@@ -45,7 +45,7 @@ func entityConn(p *peer.Peer, name string, c *h2.Conn) entity.Conn {
 // began counts an opened stream.
 func (c *clientConn) began() {
 	c.entity.Begin()
-	c.sub.entity.Begin()
+	c.sub.Entity().Begin()
 }
 
 // counted counts the end of a's stream. A stream that the server ended with a trailer has succeeded, whatever
@@ -61,7 +61,7 @@ func (c *clientConn) counted(a *grpcAttempt, err error) {
 	}
 	a.mu.Unlock()
 	c.entity.End(how)
-	c.sub.entity.End(entity.OutcomeOf(err))
+	c.sub.Entity().End(entity.OutcomeOf(err))
 }
 
 // countEnd counts the end of a server's call. A stream that was not reset has succeeded,

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/rpc/internal/entity"
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
 )
 
 var (
@@ -28,7 +24,7 @@ var (
 	// demand a secure connection were given for an insecure one.
 	ErrCredentialsNeedSecurity = errors.New("rpc: caller's per-RPC credentials require transport security")
 	// ErrClientConnClosing is the error of calls of a closed client: CANCELLED.
-	ErrClientConnClosing = status.Error(codes.Canceled, "grpc: the client connection is closing")
+	ErrClientConnClosing = balance.ErrClosing
 )
 
 // ClientConn is a client of one target: a grpc.ClientConnInterface. A resolver
@@ -37,7 +33,6 @@ var (
 // concurrent use.
 type ClientConn struct {
 	opts      dialOptions
-	name      string // the target as given
 	target    resolver.Target
 	builder   resolver.Builder
 	authority string
@@ -52,17 +47,12 @@ type ClientConn struct {
 	attempts  attempts
 	wakeUps   wakeUps
 	facade    facade
-	web       *webClient     // not nil: the protocol is not gRPC
-	fallback  *serviceConfig // used when the resolver has none
-	recorder  estats.MetricsRecorder
-	metrics   *subchannelMetrics // nil: nothing records
+	web       *webClient       // not nil: the protocol is not gRPC
+	fallback  *balance.Config  // used when the resolver has none
+	metrics   *balance.Metrics // nil with another protocol than gRPC
 
-	entity *entity.Channel // in channelz; nil: not listed
-
-	picker atomic.Pointer[pickers]
-	names  names
-	conns  connections
-	state  channelState
+	channel balance.Channel // names, picks and state
+	conns   connections
 }
 
 var _ grpc.ClientConnInterface = (*ClientConn)(nil)
@@ -76,12 +66,12 @@ func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
-	cc := &ClientConn{opts: o, name: target}
-	cc.picker.Store(newPickers(nil))
+	cc := &ClientConn{opts: o}
+	cc.channel.Init((*channelOwner)(cc), target)
 	if err := cc.configure(); err != nil {
 		return nil, err
 	}
-	cc.entity = o.channelz.Entities().AddChannel(cc.target.String())
+	cc.channel.List(o.channelz.Entities().AddChannel(cc.target.String()))
 	return cc, nil
 }
 
@@ -99,7 +89,7 @@ func (cc *ClientConn) configure() (err error) {
 	if o.roundTripper != nil || o.httpGet {
 		return fmt.Errorf("%w: caller set WithRoundTripper or WithHTTPGet, and the protocol is gRPC", ErrProtocol)
 	}
-	if cc.target, cc.builder, err = findResolver(cc.name, o); err != nil {
+	if cc.target, cc.builder, err = findResolver(cc.Target(), o); err != nil {
 		return err
 	}
 	if o.creds == nil {
@@ -152,56 +142,40 @@ func (o *dialOptions) h2() h2.Config {
 const minKeepalive = 10 * time.Second
 
 // Target is the argument of NewClient.
-func (cc *ClientConn) Target() string { return cc.name }
+func (cc *ClientConn) Target() string { return cc.channel.Target() }
 
 // CanonicalTarget is the target with its scheme and authority, as
 // "scheme://[authority]/endpoint".
 func (cc *ClientConn) CanonicalTarget() string { return cc.target.String() }
 
 // GetState is the connectivity state.
-func (cc *ClientConn) GetState() connectivity.State { return cc.state.get() }
+func (cc *ClientConn) GetState() connectivity.State { return cc.channel.State() }
 
 // WaitForStateChange returns true when the state is no longer source, false when
 // ctx ends first.
 func (cc *ClientConn) WaitForStateChange(ctx context.Context, source connectivity.State) bool {
-	return cc.state.wait(ctx, source)
+	return cc.channel.WaitForState(ctx, source)
 }
 
 // Connect leaves IDLE without a call. It waits until the resolver has been built, as in grpc-go, and not for its addresses or a connection.
 func (cc *ClientConn) Connect() {
-	if cc.web != nil {
-		return
+	if cc.web == nil {
+		cc.channel.Connect()
 	}
-	act, begun, err := cc.names.activate(cc)
-	if err != nil {
-		return
-	}
-	if begun {
-		act.names.call(func() {}) // until it has been built
-	}
-	act.policy.run(act.balancer.exitIdle)
 }
 
 // ResetConnectBackoff makes waiting attempts to connect go ahead at once.
 func (cc *ClientConn) ResetConnectBackoff() {
-	for _, s := range cc.names.subConns() {
-		s.resetBackoff()
-	}
+	cc.channel.ResetBackoff()
 }
 
 // Close ends all connections and calls, and returns when the connections' goroutines have ended. It does not wait for calls, nor for a dialer,
 // a handshake or a round tripper that ignores its context, so that functions of the application's that a call runs may call it. A second
 // Close returns ErrClientConnClosing.
 func (cc *ClientConn) Close() error {
-	act, err := cc.names.close(cc)
-	if err != nil {
+	var conns []*clientConn
+	if err := cc.channel.Close(func() { conns = cc.conns.close() }); err != nil {
 		return err
-	}
-	conns := cc.conns.close()
-	cc.setPicker(closedPicker{})
-	cc.names.forget() // its selector will not be called any more
-	if act != nil {
-		act.close()
 	}
 	for _, c := range conns {
 		c.h2c.Close()
@@ -210,7 +184,7 @@ func (cc *ClientConn) Close() error {
 		cc.web.close() // ends the calls
 	}
 	cc.conns.wg.Wait()
-	cc.entity.Remove()
+	cc.channel.Entity().Remove()
 	if cc.web != nil && cc.web.conns != nil {
 		cc.web.conns.close()
 		cc.web.hidden.close()

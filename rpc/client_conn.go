@@ -12,17 +12,20 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 )
 
 // clientConn is one connection of a client: the h2.Handler of its streams.
 type clientConn struct {
 	cc      *ClientConn
-	sub     *subConn
+	sub     *balance.SubConn
 	perRPC  []credentials.PerRPCCredentials // of all calls on the connection
 	scheme  string
 	name    string  // the server's in its certificate, and :authority, unless a call has its own
@@ -34,6 +37,7 @@ type clientConn struct {
 	decide  sync.Once
 	greeted atomic.Bool // the server's SETTINGS have come
 	gone    atomic.Bool // no more calls can begin
+	why     error       // once gone is set
 	once    sync.Once
 	own     atomic.Int32 // running calls of the client itself (health checks, producers), with at most one stream each
 	streams atomic.Int32 // streaming calls that have not ended
@@ -42,12 +46,11 @@ type clientConn struct {
 	every   time.Duration  // interval of pings to a silent server; 0: none
 }
 
-// connect opens a connection and waits for the server's SETTINGS. The error says what failed: the network,
+// connect opens a connection for s and waits for the server's SETTINGS. The error says what failed: the network,
 // the handshake, or the peer's HTTP/2. stop is closed when the connection is no longer wanted.
-func (s *subConn) connect(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (*clientConn, error) {
-	cc := s.act.cc
-	s.entity.SetTarget(addr.Addr)
-	c := &clientConn{cc: cc, sub: s, perRPC: s.perRPC(), name: cc.serverName(addr), decided: make(chan struct{})}
+func (cc *ClientConn) connect(ctx context.Context, stop <-chan struct{}, s *balance.SubConn, addr *resolver.Address) (*clientConn, error) {
+	s.Entity().SetTarget(addr.Addr)
+	c := &clientConn{cc: cc, sub: s, perRPC: cc.opts.perRPCFor(s), name: cc.serverName(addr), decided: make(chan struct{})}
 	// The dialer, credentials and stats handlers are the application's. Neither Close nor a call waits for one that ignores ctx, or that
 	// has called Close. stop may be the end of ctx's parent, which is seen before ctx's.
 	nc, err := aside(stop, func() (net.Conn, error) { return c.secure(ctx, addr) }, c.abandon, func() error { <-ctx.Done(); return ctx.Err() })
@@ -57,7 +60,7 @@ func (s *subConn) connect(ctx context.Context, stop <-chan struct{}, addr *resol
 	maker, every := cc.newest()
 	c.h2c, c.every = maker.Make(nc, c), every
 	allowIdleTLS(c.h2c, c.peer.AuthInfo)
-	c.entity = s.entity.AddSocket(entityConn(&c.peer, c.name, c.h2c))
+	c.entity = s.Entity().AddSocket(entityConn(&c.peer, c.name, c.h2c))
 	if err := cc.conns.add(c); err != nil {
 		c.h2c.Close()
 	}
@@ -180,10 +183,10 @@ func schemeOf(creds credentials.TransportCredentials) string {
 	return "http"
 }
 
-// creds are the balancer's for this subConn, otherwise the client's. A bundle without transport credentials leaves the client's in use, those of
+// creds are the balancer's for this SubConn, otherwise the client's. A bundle without transport credentials leaves the client's in use, those of
 // its bundle included; in grpc-go a client with a bundle would then send in the clear.
 func (c *clientConn) creds() credentials.TransportCredentials {
-	if b := c.sub.opts.CredsBundle; b != nil {
+	if b := c.sub.CredsBundle(); b != nil {
 		if t := b.TransportCredentials(); t != nil {
 			return t
 		}
@@ -191,11 +194,10 @@ func (c *clientConn) creds() credentials.TransportCredentials {
 	return c.cc.opts.creds
 }
 
-// perRPC returns the credentials of all calls on one connection. Like creds, those of the balancer's bundle take the place of those of the
-// client's.
-func (s *subConn) perRPC() []credentials.PerRPCCredentials {
-	o := &s.act.cc.opts
-	b := s.opts.CredsBundle
+// perRPCFor returns the credentials of all calls on one connection of s. Like creds, those of the balancer's bundle take the place of those of
+// the client's.
+func (o *dialOptions) perRPCFor(s *balance.SubConn) []credentials.PerRPCCredentials {
+	b := s.CredsBundle()
 	if b == nil {
 		return o.perRPC
 	}
@@ -220,11 +222,29 @@ func (c *clientConn) ended(why error) {
 // leave marks the connection as closed for new calls, for the reason why.
 func (c *clientConn) leave(why error) {
 	c.once.Do(func() {
+		c.why = why
 		c.gone.Store(true)
 		c.decide.Do(func() { close(c.decided) })
-		c.sub.lost(c, why)
+		c.sub.Lost(c, why)
 	})
 }
+
+// Usable implements balance.Conn.
+func (c *clientConn) Usable() error {
+	if c.gone.Load() {
+		return status.Error(codes.Unavailable, fmt.Sprintf("rpc: the connection to %v has ended", c.peer.Addr))
+	}
+	return nil
+}
+
+// DisconnectError implements balance.Conn.
+func (c *clientConn) DisconnectError() string { return disconnectError(c.why) }
+
+// Shutdown implements balance.Conn.
+func (c *clientConn) Shutdown() { c.h2c.Shutdown("") }
+
+// Peer implements balance.Conn.
+func (c *clientConn) Peer() *peer.Peer { return &c.peer }
 
 // retire removes a connection that opens no streams any more, for the reason why: no pick returns it
 // afterwards.

@@ -34,7 +34,10 @@ func (s *connections) add(c *clientConn) error {
 	if s.closed {
 		return ErrClientConnClosing
 	}
-	put(&s.all, c)
+	if s.all == nil {
+		s.all = make(map[*clientConn]struct{})
+	}
+	s.all[c] = struct{}{}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -225,7 +226,7 @@ func (cs *clientStream) cancelled() { cs.finish(cs.contextError()) }
 func (cs *clientStream) contextError() error {
 	if a := cs.current(); a != nil && cs.info.waitForReady {
 		if st, seen := a.ended(); seen == unreached {
-			return waited(cs.ctx, st.Err())
+			return balance.WaitedError(cs.ctx, st.Err())
 		}
 	}
 	return status.FromContextError(cs.ctx.Err()).Err()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/resolver"
@@ -94,24 +95,23 @@ func (s *selector) selectConfig(i CallInfo) (CallConfig, error) {
 	return s.of.SelectConfig(i)
 }
 
-// retire returns when s is not called any more. No lock that a ConfigSelector could want is held.
-func (s *selector) retire() {
-	if s == nil {
-		return
-	}
+// Retire implements balance.Selector: it returns when s is not called any more. No lock that a ConfigSelector could want is held.
+func (s *selector) Retire() {
 	s.mu.Lock()
 	s.replaced = true
 	s.mu.Unlock()
 }
 
 // selecting returns c with the selector of a resolver's state.
-func (c *serviceConfig) selecting(s *resolver.State) *serviceConfig {
-	sel, _ := s.Attributes.Value(configSelectorKey{}).(ConfigSelector)
-	if sel == nil {
+func selecting(c *balance.Config, s *resolver.State) *balance.Config {
+	of, _ := s.Attributes.Value(configSelectorKey{}).(ConfigSelector)
+	if of == nil {
 		return c
 	}
-	next := *c
-	next.selector = &selector{of: sel}
+	sel := &selector{of: of}
+	next, calls := *c, *callsOf(c)
+	calls.selector = sel
+	next.Selector, next.Calls = sel, &calls
 	return &next
 }
 
@@ -207,7 +207,7 @@ func selectorError(err error) error {
 	switch {
 	case !ok:
 		return status.Error(codes.Unavailable, err.Error())
-	case restricted(st.Code()):
+	case balance.Restricted(st.Code()):
 		return status.Errorf(codes.Internal, "config selector returned illegal status: %v", err)
 	}
 	return st.Err()

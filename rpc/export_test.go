@@ -3,15 +3,15 @@ package rpc
 import (
 	"context"
 
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"google.golang.org/grpc/balancer"
 )
 
 // Picker is the function by which a call finds its connection.
 func Picker(cc *ClientConn) func(balancer.PickInfo) (any, error) {
-	ci := &callInfo{}
 	return func(info balancer.PickInfo) (any, error) {
-		p, err := cc.pick(context.Background(), info.FullMethodName, ci)
-		return p.conn, err
+		p, err := cc.channel.Pick(context.Background(), info.FullMethodName, balance.FailFast)
+		return p.Conn, err
 	}
 }
 
@@ -30,10 +30,7 @@ func AddStreams(cc *ClientConn, n int32) (sum int32) {
 
 // Producers is how many producers sc keeps.
 func Producers(sc balancer.SubConn) int {
-	s := sc.(*subConn)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.producers)
+	return sc.(*balance.SubConn).Producers()
 }
 
 // LoggedBytes is what a binary log takes of a message.

@@ -175,7 +175,7 @@ func (h *hedgedCall) stop() {
 
 // decide returns the attempt to which the call commits. Without an error it was answered; otherwise the call has the error.
 func (h *hedgedCall) decide() (*hedge, error) {
-	defer h.cc.names.idle.waiting()()
+	defer h.cc.channel.CallWaits()()
 	done := h.ctx.Done()
 	for {
 		var due <-chan time.Time

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/backoff"
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
@@ -96,7 +97,7 @@ func (c *call) awaitServer(err error) (bool, error) {
 		c.retry.attempts-- // the policy counts those that have reached a server
 		return true, nil
 	}
-	return false, waited(c.ctx, err)
+	return false, balance.WaitedError(c.ctx, err)
 }
 
 // unaryAttempt is an attempt of a unary call that a policy follows from outside: *grpcAttempt or *webExchange. c is its call.

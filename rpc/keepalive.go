@@ -44,7 +44,7 @@ func (cc *ClientConn) tooManyPings(d time.Duration) {
 			return
 		}
 		if cc.pinging.now.CompareAndSwap(old, next) {
-			logger.Errorf("the server of %q said ENHANCE_YOUR_CALM, too_many_pings: new connections ping every %v", cc.name, next.every)
+			logger.Errorf("the server of %q said ENHANCE_YOUR_CALM, too_many_pings: new connections ping every %v", cc.Target(), next.every)
 			return
 		}
 	}

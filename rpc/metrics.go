@@ -3,6 +3,7 @@ package rpc
 import (
 	"sync"
 
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
 	"google.golang.org/grpc"
 	estats "google.golang.org/grpc/experimental/stats"
@@ -18,14 +19,21 @@ func (cc *ClientConn) recordMetrics() (err error) {
 		}
 	}
 	if len(to) == 0 {
-		cc.recorder, err = noRecorder()
+		cc.metrics, err = noMetrics()
 		return err
 	}
-	if cc.recorder, err = grpcgo.Recorder(to); err == nil {
-		cc.metrics = newSubchannelMetrics(cc.recorder, cc.name)
+	r, err := grpcgo.Recorder(to)
+	if err == nil {
+		cc.metrics = balance.NewMetrics(r, cc.Target())
 	}
 	return err
 }
 
-// noRecorder returns the recorder of clients without a handler that records metrics.
-var noRecorder = sync.OnceValues(func() (estats.MetricsRecorder, error) { return grpcgo.Recorder(nil) })
+// noMetrics is for clients without a handler that records metrics.
+var noMetrics = sync.OnceValues(func() (*balance.Metrics, error) {
+	r, err := grpcgo.Recorder(nil)
+	if err != nil {
+		return nil, err
+	}
+	return balance.NoMetrics(r), nil
+})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -53,19 +54,19 @@ type mirror struct {
 
 // UpdateClientConnState implements balancer.Balancer. It is called once, and again whenever a resolver of the library returns something.
 func (m *mirror) UpdateClientConnState(balancer.ClientConnState) error {
-	if again := m.cc.state.watch(m); !again && m.p.attaching.Load() == 0 {
+	if again := m.cc.channel.Watch(m); !again && m.p.attaching.Load() == 0 {
 		m.cc.Connect() // by a library's Connect or Dial
 	}
 	return nil
 }
 
-// show is called with every state of the client, channelState.mu held.
-func (m *mirror) show(s connectivity.State) {
+// Show implements balance.Watcher.
+func (m *mirror) Show(s connectivity.State) {
 	if s == connectivity.Shutdown { // a balancer cannot report Shutdown
-		m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{ErrClientConnClosing}})
+		m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: balance.ErrorPicker{Err: ErrClientConnClosing}})
 		return
 	}
-	m.to.UpdateState(balancer.State{ConnectivityState: s, Picker: errorPicker{errNeverDials}})
+	m.to.UpdateState(balancer.State{ConnectivityState: s, Picker: balance.ErrorPicker{Err: errNeverDials}})
 }
 
 // ExitIdle implements balancer.Balancer. It is called by Connect of the stock ClientConn.
@@ -85,7 +86,7 @@ func (m *mirror) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // Close implements balancer.Balancer.
 func (m *mirror) Close() {
-	m.cc.state.unwatch(m)
+	m.cc.channel.Unwatch(m)
 	if m.p.owns == owned {
 		_ = m.cc.Close() // no error if it is closed already
 	}
@@ -99,7 +100,7 @@ type lostMirror struct{ to balancer.ClientConn }
 
 // UpdateClientConnState implements balancer.Balancer.
 func (m lostMirror) UpdateClientConnState(balancer.ClientConnState) error {
-	m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{errLostMirror}})
+	m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: balance.ErrorPicker{Err: errLostMirror}})
 	return nil
 }
 

@@ -240,7 +240,7 @@ func (s *Server) Endpoint() endpoint.State {
 // server; calls are listed with [WithObserveCalls]. The connections of a client of [WithProtocol] are not
 // listed.
 func (cc *ClientConn) Endpoint() endpoint.State {
-	e := endpoint.State{Kind: "gRPC client", Name: cc.name}
+	e := endpoint.State{Kind: "gRPC client", Name: cc.Target()}
 	if cc.web != nil {
 		e.Kind = cc.opts.protocol.String() + " client"
 	} else {

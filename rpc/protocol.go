@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/tarn-go/tarn/h2"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
 )
@@ -109,7 +108,7 @@ func (cc *ClientConn) configureWeb() (err error) {
 	if err := o.refuseNames(); err != nil {
 		return err
 	}
-	addr, err := w.target(cc.name)
+	addr, err := w.target(cc.Target())
 	if err != nil {
 		return err
 	}
@@ -131,13 +130,13 @@ func (cc *ClientConn) configureWeb() (err error) {
 	if cc.maker, err = h2.Clients(o.h2()); err != nil {
 		return err
 	}
-	cc.names.config.Store(cc.fallback)
+	cc.channel.Fix(cc.fallback)
 	cc.accepts = acceptEncoding(o.acceptEncoding)
 	if err := cc.sumOptions(); err != nil {
 		return err
 	}
 	w.closed, w.close = context.WithCancel(context.Background())
-	cc.web, cc.state.now = w, connectivity.Ready
+	cc.web = w
 	return cc.intercept()
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
@@ -199,7 +200,7 @@ func appendToken(fs []h2.Field, start int, ctx context.Context, p credentials.Pe
 		switch {
 		case !ok:
 			return fs, status.Errorf(other, "transport: per-RPC creds failed due to error: %v", err)
-		case restricted(st.Code()):
+		case balance.Restricted(st.Code()):
 			// gRFC A54: the application would take these codes for the server's.
 			return fs, status.Errorf(codes.Internal, "transport: received per-RPC creds error with illegal status: %v", err)
 		}
@@ -222,14 +223,4 @@ func appendToken(fs []h2.Field, start int, ctx context.Context, p credentials.Pe
 	}
 	sortFields(fs[start:])
 	return fs, nil
-}
-
-// restricted reports whether a control plane may not end a call with c (gRFC A54).
-func restricted(c codes.Code) bool {
-	switch c {
-	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition,
-		codes.Aborted, codes.OutOfRange, codes.DataLoss:
-		return true
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,33 +9,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tarn-go/tarn/rpc/internal/grpcgo"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/balancer"
+	"github.com/tarn-go/tarn/rpc/internal/balance"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/serviceconfig"
 )
 
 // ErrServiceConfig is wrapped by every error in a service config, the caller's or a resolver's.
 var ErrServiceConfig = errors.New("rpc: bad service config")
 
-// serviceConfig is the part of a service config that a client supports.
+// serviceConfig is what calls use of a service config: its balance.Config's Calls.
 type serviceConfig struct {
-	serviceconfig.Config // grpc-go's marker
-
-	text     string // its JSON
-	policy   *policy
 	methods  map[string]*methodConfig // by "/service/method", "/service/" or ""
 	throttle *throttle
-	health   *string   // the service whose health is checked; nil: none
 	selector *selector // decides for each call; nil: none
 }
 
-// policy is a balancer and its settings.
-type policy struct {
-	builder balancer.Builder
-	config  serviceconfig.LoadBalancingConfig
-}
+// callsOf returns what calls use of a service config.
+func callsOf(c *balance.Config) *serviceConfig { return c.Calls.(*serviceConfig) }
 
 // methodConfig holds the settings of some methods.
 type methodConfig struct {
@@ -63,14 +51,6 @@ func (c *serviceConfig) find(method string) *methodConfig {
 	}
 	return c.methods[""]
 }
-
-// strictness says how an unknown field is treated, and an unknown balancer in loadBalancingPolicy.
-type strictness uint8
-
-const (
-	strict  strictness = iota // it is an error: the caller's own config
-	lenient                   // it is logged: a resolver's config, made for clients of all versions
-)
 
 // The JSON of a service config, as grpc's service_config.proto maps to it.
 type (
@@ -142,25 +122,29 @@ func digits(s string) bool {
 }
 
 // defaultServiceConfig is that of WithDefaultServiceConfig, or an empty one.
-func defaultServiceConfig(o *dialOptions) (*serviceConfig, error) {
+func defaultServiceConfig(o *dialOptions) (*balance.Config, error) {
 	if o.serviceConfig == nil {
-		return parseServiceConfig("{}", strict)
+		return parseServiceConfig("{}", balance.Strict)
 	}
-	return parseServiceConfig(*o.serviceConfig, strict)
+	return parseServiceConfig(*o.serviceConfig, balance.Strict)
 }
 
-func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
-	out := &serviceConfig{text: text, methods: map[string]*methodConfig{}}
+func parseServiceConfig(text string, how balance.Strictness) (*balance.Config, error) {
+	if text == "" {
+		return nil, fmt.Errorf("%w: it is empty", ErrServiceConfig)
+	}
+	calls := &serviceConfig{methods: map[string]*methodConfig{}}
+	out := &balance.Config{Text: text, Calls: calls}
 	var js jsonConfig
 	err := decodeConfig(text, &js, how)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}
-	if out.policy, err = js.policy(how); err != nil {
+	if out.Policy, err = balance.ParsePolicy(js.Balancers, js.Balancer, how); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}
 	for _, m := range js.Methods {
-		if err := out.addMethods(m); err != nil {
+		if err := calls.addMethods(m); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 		}
 	}
@@ -168,39 +152,24 @@ func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 		if t.MaxTokens <= 0 || t.MaxTokens > 1000 || t.TokenRatio <= 0 {
 			return nil, fmt.Errorf("%w: retryThrottling %+v is out of range", ErrServiceConfig, *t)
 		}
-		out.throttle = newThrottle(t.MaxTokens, t.TokenRatio)
+		calls.throttle = newThrottle(t.MaxTokens, t.TokenRatio)
 	}
 	if js.Health != nil {
 		name := ""
 		if js.Health.ServiceName != nil {
 			name = *js.Health.ServiceName
 		}
-		out.health = &name
+		out.Health = &name
 	}
 	return out, nil
 }
 
-// parsedServiceConfig returns the config that a resolver got from ParseServiceConfig. A resolver may also have one of grpc-go's own
-// parser. Its JSON is parsed again, because the exported fields are only the settings of methods.
-func parsedServiceConfig(c serviceconfig.Config) (*serviceConfig, error) {
-	switch c := c.(type) {
-	case *serviceConfig:
-		return c, nil
-	//lint:ignore SA1019 grpc-go's parser still returns it
-	case *grpc.ServiceConfig:
-		if text, ok := grpcgo.ServiceConfigJSON(c); ok {
-			return parseServiceConfig(text, lenient)
-		}
-	}
-	return nil, fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", c)
-}
-
 // decodeConfig parses one JSON object, which nothing may follow.
-func decodeConfig(text string, js *jsonConfig, how strictness) error {
+func decodeConfig(text string, js *jsonConfig, how balance.Strictness) error {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(js)
-	if err != nil && how == lenient && strings.Contains(err.Error(), "unknown field") {
+	if err != nil && how == balance.Lenient && strings.Contains(err.Error(), "unknown field") {
 		logger.Warningf("service config of the resolver: %v: it is not used", err)
 		*js = jsonConfig{}
 		dec = json.NewDecoder(strings.NewReader(text))
@@ -213,70 +182,6 @@ func decodeConfig(text string, js *jsonConfig, how strictness) error {
 		return errors.New("data follows the JSON object")
 	}
 	return nil
-}
-
-// policy is the first registered balancer of the list, or that of the older field, or pick_first. As in grpc-go, a resolver's older field
-// may name a balancer that this program has not: many zones still say grpclb.
-func (js *jsonConfig) policy(how strictness) (*policy, error) {
-	if js.Balancers == nil {
-		name := "pick_first"
-		if js.Balancer != nil {
-			name = *js.Balancer
-		}
-		if balancer.Get(name) == nil {
-			name = strings.ToLower(name) // names of grpc-go were of any case, and ROUND_ROBIN is the specification's
-		}
-		if balancer.Get(name) == nil {
-			err := fmt.Errorf("no balancer is registered as %q", name)
-			if how == strict {
-				return nil, err
-			}
-			logger.Warningf("service config of the resolver: %v: pick_first is used", err)
-			name = "pick_first"
-		}
-		return onePolicy(name, json.RawMessage("{}"))
-	}
-	var list []map[string]json.RawMessage
-	if err := json.Unmarshal(*js.Balancers, &list); err != nil {
-		return nil, fmt.Errorf("loadBalancingConfig: %w", err)
-	}
-	names := make([]string, 0, len(list))
-	for i, entry := range list {
-		if len(entry) != 1 {
-			return nil, fmt.Errorf("loadBalancingConfig: entry %d has %d balancers and needs one", i, len(entry))
-		}
-		for name, config := range entry {
-			names = append(names, name)
-			if p, err := onePolicy(name, config); p != nil || err != nil {
-				return p, err
-			}
-		}
-	}
-	return nil, fmt.Errorf("loadBalancingConfig: none of the balancers %q is registered", names)
-}
-
-// onePolicy parses a balancer's settings; nil when there is no such balancer.
-func onePolicy(name string, config json.RawMessage) (*policy, error) {
-	if name == "rls_experimental" {
-		return nil, fmt.Errorf("balancer %q is not supported: it reports metrics through grpc-go's own client", name)
-	}
-	b := balancer.Get(name)
-	if b == nil {
-		return nil, nil
-	}
-	p := &policy{builder: b}
-	parser, ok := b.(balancer.ConfigParser)
-	if !ok {
-		if c := bytes.TrimSpace(config); len(c) > 0 && !bytes.Equal(c, []byte("null")) && strings.Trim(string(c), "{} \t\r\n") != "" {
-			return nil, fmt.Errorf("balancer %q takes no settings and was given %s", name, config)
-		}
-		return p, nil
-	}
-	var err error
-	if p.config, err = parser.ParseConfig(config); err != nil {
-		return nil, fmt.Errorf("settings of balancer %q: %w", name, err)
-	}
-	return p, nil
 }
 
 func (c *serviceConfig) addMethods(m jsonMethods) error {

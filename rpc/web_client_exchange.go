@@ -20,6 +20,7 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/signal"
 	"github.com/tarn-go/tarn/rpc/internal/web"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -63,8 +64,8 @@ type webExchange struct {
 
 	mu        sync.Mutex // of at, which the transport's goroutines set
 	at        peer.Peer
-	hasConn   bool   // at is set
-	connected signal // when it is
+	hasConn   bool          // at is set
+	connected signal.Signal // when it is
 }
 
 // awaitConn waits until the transport has said which connection the request has, if it certainly does: an *http.Transport may have handed the
@@ -81,7 +82,7 @@ func (x *webExchange) awaitConn(ctx context.Context) {
 		x.mu.Unlock()
 		return
 	}
-	connected := x.connected.next()
+	connected := x.connected.Next()
 	x.mu.Unlock()
 	select {
 	case <-connected:
@@ -157,7 +158,7 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 			x.at.AuthInfo = c.auth
 		}
 		x.hasConn = true
-		x.connected.notify()
+		x.connected.Notify()
 		x.mu.Unlock()
 		x.begun.Store(true)
 		x.statsOut()

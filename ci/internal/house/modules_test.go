@@ -216,6 +216,7 @@ var imports = map[string][]string{
 	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/fields", "internal/greeting", "internal/latency", "internal/lifetime", "internal/monotonic", "internal/preset", "internal/workers"},
 	"rpc/channelz":            {"rpc"},
 	"rpc/opentelemetry":       {"rpc"},
+	"rpc/internal/balance":    {"rpc/internal/backoff", "rpc/internal/entity", "rpc/internal/grpcgo", "rpc/internal/signal"},
 	"rpc/internal/jsonpb":     {"."},
 	"rpc/internal/message":    {".", "rpc/internal/jsonpb", "wire"},
 	"rpc/internal/web":        {"h2", "rpc/internal/header", "rpc/internal/message"},

@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// producer is an object that a balancer runs on a subConn's connection, such as the listener to out-of-band
-// load reports, until the state of the subConn changes.
+// producer is an object that a balancer runs on a SubConn's connection, such as the listener to out-of-band
+// load reports, until the state of the SubConn changes.
 type producer struct {
 	p     balancer.Producer
 	stop  func()
 	built chan struct{} // closed when p and stop are set
-	refs  int           // subConn.mu
+	refs  int           // SubConn.mu
 	ended sync.Once
 }
 
@@ -34,12 +34,12 @@ func endAll(producers map[balancer.ProducerBuilder]*producer) {
 }
 
 // GetOrBuildProducer implements balancer.SubConn. The builder is given a
-// grpc.ClientConnInterface whose calls go over this subConn. A producer that is built after Shutdown has taken effect is stopped at once:
+// grpc.ClientConnInterface whose calls go over this SubConn. A producer that is built after Shutdown has taken effect is stopped at once:
 // nothing else would stop it, because no change of the state follows.
 //
 // Build runs in the goroutine of the caller, which mostly is the balancer's, as in grpc-go. While it waits for a call of its own, the
 // balancer gets no changes and Close does not return, there as here; a builder that makes calls leaves them to another goroutine.
-func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {
+func (s *SubConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {
 	s.mu.Lock()
 	over := s.state == connectivity.Shutdown
 	p, found := s.producers[b]
@@ -66,7 +66,7 @@ func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Produ
 	return p.p, sync.OnceFunc(func() { s.release(b, p) })
 }
 
-func (s *subConn) release(b balancer.ProducerBuilder, p *producer) {
+func (s *SubConn) release(b balancer.ProducerBuilder, p *producer) {
 	s.mu.Lock()
 	p.refs--
 	last := p.refs == 0
@@ -79,50 +79,38 @@ func (s *subConn) release(b balancer.ProducerBuilder, p *producer) {
 	}
 }
 
-// onSubConn makes calls over one subConn, without interceptors.
-type onSubConn struct{ s *subConn }
+// onSubConn makes calls over one SubConn, without interceptors.
+type onSubConn struct{ s *SubConn }
 
-func (o onSubConn) conn() (*clientConn, error) {
+func (o onSubConn) conn() (Conn, error) {
 	c := o.s.conn.Load()
 	if c == nil {
 		return nil, status.Error(codes.Unavailable, "SubConn state is not Ready")
 	}
-	return c, nil
+	return *c, nil
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (o onSubConn) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
-	conn, err := o.conn()
+	c, err := o.conn()
 	if err != nil {
 		return err
 	}
-	var c call
-	if err := c.initOwn(conn, ctx, method, opts); err != nil {
-		c.notSent(req)
-		c.report(nil, err)
-		return err
-	}
-	return c.unary(req, reply)
+	return c.Invoke(ctx, method, req, reply, opts...)
 }
 
 // NewStream implements grpc.ClientConnInterface.
 func (o onSubConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	conn, err := o.conn()
+	c, err := o.conn()
 	if err != nil {
 		return nil, err
 	}
-	return conn.ownStream(ctx, desc, method, opts)
+	return c.NewStream(ctx, desc, method, opts...)
 }
 
-// ownStream begins a streaming call of the client itself on c.
-func (c *clientConn) ownStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
-	cs := &clientStream{desc: desc}
-	if err := cs.initOwn(c, ctx, method, opts); err != nil {
-		cs.report(nil, err)
-		return nil, err
-	}
-	if err := cs.start(); err != nil {
-		return nil, err
-	}
-	return cs, nil
+// Producers is how many producers s keeps.
+func (s *SubConn) Producers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.producers)
 }

@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// healthWatch is a balancer's listener to the health of a READY subConn.
+// healthWatch is a balancer's listener to the health of a READY SubConn.
 type healthWatch struct {
 	stop context.CancelFunc // nil: the health is not checked
 }
@@ -28,17 +28,16 @@ func (w *healthWatch) end() {
 }
 
 // checkedService is the service whose health the service config wants checked; nil when there is none.
-func (s *subConn) checkedService() *string {
-	cc := s.act.cc
-	cfg := cc.names.config.Load()
-	if cc.opts.noHealthCheck || cfg == nil {
+func (s *SubConn) checkedService() *string {
+	cfg := s.act.ch.names.config.Load()
+	if s.act.set.Health == HealthChecksOff || cfg == nil {
 		return nil
 	}
-	return cfg.health
+	return cfg.Health
 }
 
-// checkHealth makes the service's state the subConn's. s.mu is held.
-func (s *subConn) checkHealth(ctx context.Context, c *clientConn, service string) {
+// checkHealth makes the service's state the SubConn's. s.mu is held.
+func (s *SubConn) checkHealth(ctx context.Context, c Conn, service string) {
 	s.watch(ctx, c, service, func(state connectivity.State, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *subConn) checkHealth(ctx context.Context, c *clientConn, service string
 // RegisterHealthListener implements balancer.SubConn: listener, nil for none, replaces
 // the last one, and is called with the states of the service that the service config
 // names, or with READY once when it names none.
-func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
+func (s *SubConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.health.end()
@@ -83,20 +82,20 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 
 // watch calls Health.Watch on c until ctx or the connection ends, and calls notify with every change. A
 // server without a health service counts as healthy. s.mu is held.
-func (s *subConn) watch(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) {
+func (s *SubConn) watch(ctx context.Context, c Conn, service string, notify func(connectivity.State, error)) {
 	// Close ends the connection, and with it the goroutine, but does not wait for it: it calls the application's per-RPC credentials.
 	go func() {
 		for failures := 0; ; failures++ {
-			if !sleep(ctx, backoff.Delay(gbackoff.DefaultConfig, failures)) || c.usable() != nil {
+			if !sleep(ctx, backoff.Delay(gbackoff.DefaultConfig, failures)) || c.Usable() != nil {
 				return
 			}
 			notify(connectivity.Connecting, nil)
-			answered, err := c.watchOnce(ctx, service, notify)
+			answered, err := watchOnce(ctx, c, service, notify)
 			switch {
-			case ctx.Err() != nil || c.usable() != nil:
+			case ctx.Err() != nil || c.Usable() != nil:
 				return
 			case status.Code(err) == codes.Unimplemented:
-				logger.Errorf("the server at %v has no health service: its connections count as healthy", c.peer.Addr)
+				logger.Errorf("the server at %v has no health service: its connections count as healthy", c.Peer().Addr)
 				notify(connectivity.Ready, nil)
 				return
 			}
@@ -109,10 +108,10 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, noti
 }
 
 // watchOnce makes one call of Health.Watch. answered reports whether the server has answered.
-func (c *clientConn) watchOnce(ctx context.Context, service string, notify func(connectivity.State, error)) (answered bool, err error) {
+func watchOnce(ctx context.Context, c Conn, service string, notify func(connectivity.State, error)) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	st, err := c.ownStream(ctx, &grpc.StreamDesc{ServerStreams: true}, healthpb.Health_Watch_FullMethodName, nil)
+	st, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, healthpb.Health_Watch_FullMethodName)
 	if err != nil {
 		return false, err
 	}

@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"sync/atomic"
@@ -18,18 +18,22 @@ type idleness struct {
 	waits atomic.Int32  // by calls, for a resolver, a picker, their next attempt
 }
 
-// waiting keeps the client from IDLE until the returned function is called. A call calls it that has no stream
-// because it waits; one that waits for a stream is counted by its connection's h2.Maker.
-func (i *idleness) waiting() (over func()) {
+// CallBegins counts a call of the application's, which keeps the Channel from IDLE.
+func (ch *Channel) CallBegins() { ch.names.idle.calls.Add(1) }
+
+// CallWaits keeps the Channel from IDLE until the returned function is called. A call calls it that has no stream because it waits, and does
+// not wait for a stream: those are counted by Owner.Streams.
+func (ch *Channel) CallWaits() (over func()) {
+	i := &ch.names.idle
 	i.waits.Add(1)
 	return func() { i.waits.Add(-1) }
 }
 
 // start starts the timer of a client that has just left IDLE. names.mu is held.
-func (i *idleness) start(cc *ClientConn) {
+func (i *idleness) start(ch *Channel, d time.Duration) {
 	i.stop()
-	if d := cc.opts.idleTimeout; d > 0 {
-		i.timer = time.AfterFunc(d, func() { i.check(cc, d) })
+	if d > 0 {
+		i.timer = time.AfterFunc(d, func() { i.check(ch, d) })
 	}
 }
 
@@ -41,24 +45,24 @@ func (i *idleness) stop() {
 	}
 }
 
-func (i *idleness) check(cc *ClientConn, d time.Duration) {
-	cc.names.mu.Lock()
-	act := i.due(cc, d)
-	cc.names.mu.Unlock()
+func (i *idleness) check(ch *Channel, d time.Duration) {
+	ch.names.mu.Lock()
+	act := i.due(ch, d)
+	ch.names.mu.Unlock()
 	if act != nil {
 		act.close()
-		cc.conns.wg.Done()
+		ch.owner.Done()
 	}
 }
 
 // due drops the activity of a client in which no call has begun since the last check, and which has no stream and
 // no call that waits, now as at the last check: what it had then may have ended since. names.mu is held.
-func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
-	n := &cc.names
+func (i *idleness) due(ch *Channel, d time.Duration) *activity {
+	n := &ch.names
 	if i.timer == nil || n.active == nil {
 		return nil
 	}
-	open := int(i.waits.Load()) + int(cc.maker.Stats().Waiting) + cc.conns.streams()
+	open := int(i.waits.Load()) + ch.owner.Streams()
 	calls := i.calls.Load()
 	busy := calls != i.seen || i.open || open > 0
 	i.seen, i.open = calls, open > 0
@@ -66,14 +70,14 @@ func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 		i.timer.Reset(d)
 		return nil
 	}
-	if !cc.conns.begin() { // Close waits until act is closed
+	if !ch.owner.Begin() { // Close of the owner waits until act is closed
 		return nil
 	}
 	act := n.active
 	n.active = nil
 	i.timer = nil
 	n.config.Store(nil)
-	cc.setPicker(nil)
-	cc.state.set(cc, connectivity.Idle)
+	ch.setPicker(nil)
+	ch.setState(connectivity.Idle)
 	return act
 }

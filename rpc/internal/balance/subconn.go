@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"context"
@@ -10,31 +10,33 @@ import (
 
 	"github.com/tarn-go/tarn/rpc/internal/backoff"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
+	"github.com/tarn-go/tarn/rpc/internal/signal"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
 )
 
-// subConn is a connection to one of several addresses, made when its balancer asks for it: a
+// SubConn is a connection to one of several addresses, made when its balancer asks for it: a
 // balancer.SubConn. Its states are gRPC's (connectivity-semantics-and-api.md): a lost connection makes it
 // IDLE, and the balancer connects it again.
-type subConn struct {
+type SubConn struct {
 	balancer.SubConn // grpc-go's marker; every method is overridden
 	act              *activity
 	child            *child
 	opts             balancer.NewSubConnOptions
 
-	conn atomic.Pointer[clientConn] // set while READY: used by picks
+	conn atomic.Pointer[Conn] // set while READY: used by picks
 
 	mu       sync.Mutex // taken before names.mu
 	addrs    []resolver.Address
 	state    connectivity.State
 	stop     context.CancelFunc // ends the attempt to connect, or the health check; nil: neither is under way
-	held     *clientConn        // the current connection, healthy or not
+	held     Conn               // the current connection, healthy or not; nil: none
 	at       resolver.Address   // the address of held
 	failures int                // failed attempts to connect, in a row
 	leaving  bool               // Shutdown has been called
-	reset    signal             // of resetBackoff
+	reset    signal.Signal      // of resetBackoff
 
 	entity *entity.Subchannel // in channelz; nil: not listed
 
@@ -42,9 +44,9 @@ type subConn struct {
 	producers map[balancer.ProducerBuilder]*producer
 }
 
-func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balancer.NewSubConnOptions) (*subConn, error) {
-	s := &subConn{act: act, child: ch, opts: opts, addrs: slices.Clone(addrs)}
-	n := &act.cc.names
+func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balancer.NewSubConnOptions) (*SubConn, error) {
+	s := &SubConn{act: act, child: ch, opts: opts, addrs: slices.Clone(addrs)}
+	n := &act.ch.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.active != act {
@@ -54,12 +56,18 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 	if act.pace == nil && len(act.subs) > pacedFrom {
 		act.pace = new(pacer)
 	}
-	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)
+	s.entity = act.ch.entity.AddSubchannel(addrs[0].Addr)
 	return s, nil
 }
 
-// String names the subConn in balancers' logs.
-func (s *subConn) String() string {
+// CredsBundle is the balancer's bundle for the SubConn's connections; nil: it has given none.
+func (s *SubConn) CredsBundle() credentials.Bundle { return s.opts.CredsBundle }
+
+// Entity is the SubConn in channelz; nil: it is not listed.
+func (s *SubConn) Entity() *entity.Subchannel { return s.entity }
+
+// String names the SubConn in balancers' logs.
+func (s *SubConn) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.addrs) == 0 {
@@ -69,17 +77,18 @@ func (s *subConn) String() string {
 }
 
 // setState sets the state and reports it to the balancer. s.mu is held.
-func (s *subConn) setState(state connectivity.State, err error) {
+func (s *SubConn) setState(state connectivity.State, err error) {
 	if s.state == state || s.state == connectivity.Shutdown || s.leaving && state != connectivity.Shutdown {
 		return
 	}
 	s.state = state
 	s.entity.SetState(state, err)
 	if len(s.addrs) > 0 {
-		logger.Info("client of", s.act.cc.name+",", s.addrs[0].Addr+":", state)
+		logger.Info("client of", s.act.ch.name+",", s.addrs[0].Addr+":", state)
 	}
 	if state == connectivity.Ready {
-		s.conn.Store(s.held)
+		c := s.held
+		s.conn.Store(&c)
 	} else {
 		s.conn.Store(nil)
 	}
@@ -94,8 +103,8 @@ func (s *subConn) setState(state connectivity.State, err error) {
 	}
 }
 
-// Connect implements balancer.SubConn. It does nothing unless the subConn is IDLE.
-func (s *subConn) Connect() {
+// Connect implements balancer.SubConn. It does nothing unless the SubConn is IDLE.
+func (s *SubConn) Connect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == connectivity.Idle {
@@ -104,30 +113,30 @@ func (s *subConn) Connect() {
 }
 
 // start begins an attempt. s.mu is held.
-func (s *subConn) start() {
-	if len(s.addrs) == 0 || !s.act.cc.conns.begin() {
+func (s *SubConn) start() {
+	if len(s.addrs) == 0 || !s.act.ch.owner.Begin() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.setState(connectivity.Connecting, nil)
-	cc, addrs := s.act.cc, s.addrs
-	cc.names.mu.Lock()
+	ch, addrs := s.act.ch, s.addrs
+	ch.names.mu.Lock()
 	pace := s.act.pace
-	cc.names.mu.Unlock()
-	pace.begin(paced{ctx: ctx, run: func(leave func()) { s.run(ctx, addrs, leave) }, dropped: cc.conns.wg.Done})
+	ch.names.mu.Unlock()
+	pace.begin(paced{ctx: ctx, run: func(leave func()) { s.run(ctx, addrs, leave) }, dropped: ch.owner.Done})
 }
 
 // run tries the addresses, one after another. After a failure it waits for the time of the next attempt,
 // which the balancer begins. It calls leave when the attempt is over.
-func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func()) {
-	cc := s.act.cc
-	defer cc.conns.wg.Done()
+func (s *SubConn) run(ctx context.Context, addrs []resolver.Address, leave func()) {
+	set := &s.act.set
+	defer s.act.ch.owner.Done()
 	began := time.Now()
 	s.mu.Lock()
-	delay := backoff.Delay(cc.opts.connect.Backoff, s.failures+1)
+	delay := backoff.Delay(set.Connect, s.failures+1)
 	s.mu.Unlock()
-	c, addr, err := s.tryAll(ctx, addrs, max(cc.opts.minConnectTimeout(), delay))
+	c, addr, err := s.tryAll(ctx, addrs, max(set.MinConnect, delay))
 	leave()
 	if err == nil {
 		s.connected(ctx, c, addr)
@@ -139,9 +148,9 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func(
 		s.mu.Unlock()
 		return
 	}
-	cc.metrics.notConnected()
+	set.Metrics.notConnected()
 	s.setState(connectivity.TransientFailure, err)
-	reset := s.reset.next()
+	reset := s.reset.Next()
 	s.mu.Unlock()
 	t := time.NewTimer(time.Until(began.Add(delay)))
 	defer t.Stop()
@@ -164,18 +173,18 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func(
 }
 
 // tryAll returns the first connection that can be made. The error is that of the first address.
-func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit time.Duration) (*clientConn, resolver.Address, error) {
+func (s *SubConn) tryAll(ctx context.Context, addrs []resolver.Address, limit time.Duration) (Conn, resolver.Address, error) {
 	wanted := ctx
 	ctx, cancel := context.WithTimeout(wanted, limit)
 	defer cancel()
 	var first error
 	for i := range addrs {
-		c, err := s.connect(ctx, wanted.Done(), &addrs[i])
+		c, err := s.act.ch.owner.Connect(ctx, wanted.Done(), s, &addrs[i])
 		if err == nil {
 			return c, addrs[i], nil
 		}
 		if wanted.Err() == nil {
-			logger.Warning("client of", s.act.cc.name+": connecting to", addrs[i].Addr+":", err)
+			logger.Warning("client of", s.act.ch.name+": connecting to", addrs[i].Addr+":", err)
 		}
 		if first == nil {
 			first = fmt.Errorf("connection error: desc = %q", err.Error())
@@ -188,17 +197,17 @@ func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit ti
 }
 
 // connected starts the use of a new connection.
-func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Address) {
+func (s *SubConn) connected(ctx context.Context, c Conn, addr resolver.Address) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
-		c.h2c.Shutdown("")
+		c.Shutdown()
 		return
 	}
 	s.failures = 0
-	s.act.cc.metrics.connected(c.peer.AuthInfo)
-	if c.gone.Load() { // already
-		s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(c.cause()))
+	s.act.set.Metrics.connected(c.Peer().AuthInfo)
+	if c.Usable() != nil { // already
+		s.act.set.Metrics.disconnected(c.Peer().AuthInfo, c.DisconnectError())
 		s.act.resolveNow()
 		s.setState(connectivity.Idle, nil)
 		return
@@ -213,22 +222,22 @@ func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Ad
 }
 
 // cancel ends the attempt to connect, or the health check. s.mu is held.
-func (s *subConn) cancel() {
+func (s *SubConn) cancel() {
 	if s.stop != nil {
 		s.stop()
 		s.stop = nil
 	}
 }
 
-// lost records that no more calls can begin on c, and why. The balancer may connect again.
-func (s *subConn) lost(c *clientConn, why error) {
+// Lost records that no more calls can begin on c, and why. The balancer may connect again.
+func (s *SubConn) Lost(c Conn, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held != c {
 		return
 	}
-	s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(why))
-	logger.Info("client of", s.act.cc.name+": the connection to", s.at.Addr, "has ended:", why)
+	s.act.set.Metrics.disconnected(c.Peer().AuthInfo, c.DisconnectError())
+	logger.Info("client of", s.act.ch.name+": the connection to", s.at.Addr, "has ended:", why)
 	s.held = nil
 	s.conn.Store(nil)
 	s.cancel()
@@ -237,7 +246,7 @@ func (s *subConn) lost(c *clientConn, why error) {
 }
 
 // UpdateAddresses implements balancer.SubConn: a connection to one of addrs is kept, any other is replaced.
-func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
+func (s *SubConn) UpdateAddresses(addrs []resolver.Address) {
 	addrs = slices.Clone(addrs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,12 +273,12 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 }
 
 // drop lets the connection's running calls end and begins no more. why is for metrics. s.mu is held.
-func (s *subConn) drop(why string) {
+func (s *SubConn) drop(why string) {
 	c := s.held
-	s.act.cc.metrics.disconnected(c.peer.AuthInfo, why)
+	s.act.set.Metrics.disconnected(c.Peer().AuthInfo, why)
 	s.held = nil
 	s.conn.Store(nil)
-	c.h2c.Shutdown("")
+	c.Shutdown()
 }
 
 // sameAddress compares what a connection depends on.
@@ -277,10 +286,10 @@ func sameAddress(a, b resolver.Address) bool {
 	return a.Addr == b.Addr && a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
 }
 
-// Shutdown implements balancer.SubConn. Running calls continue. A READY subConn is shut down when the balancer returns: its picker
+// Shutdown implements balancer.SubConn. Running calls continue. A READY SubConn is shut down when the balancer returns: its picker
 // still picks it until there is another, and a call would have to wait for that.
-func (s *subConn) Shutdown() {
-	n := &s.act.cc.names
+func (s *SubConn) Shutdown() {
+	n := &s.act.ch.names
 	n.mu.Lock()
 	delete(s.act.subs, s)
 	n.mu.Unlock()
@@ -293,14 +302,14 @@ func (s *subConn) Shutdown() {
 	}
 }
 
-func (s *subConn) shutdown() {
+func (s *SubConn) shutdown() {
 	// The balancer's queue, in which other changes end producers, may have been closed. They are ended without the lock,
-	// because their builders' functions may use the subConn.
+	// because their builders' functions may use the SubConn.
 	endAll(s.shutDown())
 }
 
 // shutDown makes the state Shutdown and returns the producers to be ended.
-func (s *subConn) shutDown() map[balancer.ProducerBuilder]*producer {
+func (s *SubConn) shutDown() map[balancer.ProducerBuilder]*producer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == connectivity.Shutdown {
@@ -317,17 +326,9 @@ func (s *subConn) shutDown() map[balancer.ProducerBuilder]*producer {
 	return producers
 }
 
-func (s *subConn) resetBackoff() {
+func (s *SubConn) resetBackoff() {
 	s.mu.Lock()
 	s.failures = 0
-	s.reset.notify()
+	s.reset.Notify()
 	s.mu.Unlock()
-}
-
-// put adds v to a set, which it makes if there is none.
-func put[T comparable](m *map[T]struct{}, v T) {
-	if *m == nil {
-		*m = make(map[T]struct{})
-	}
-	(*m)[v] = struct{}{}
 }

@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"errors"
@@ -19,12 +19,13 @@ import (
 // errInactive is returned to a resolver or balancer whose client has become IDLE or has been closed.
 var errInactive = errors.New("rpc: the client has become idle or has been closed")
 
-// activity is the part of a client that exists while it is not IDLE: a resolver, a balancer, and the subConns
+// activity is the part of a client that exists while it is not IDLE: a resolver, a balancer, and the SubConns
 // that the balancer has made. Calls of the resolver are made one at a time, and so are calls of the balancer.
 // A resolver that reports a state waits for the balancer's answer; otherwise neither waits for the other's
 // queue.
 type activity struct {
-	cc       *ClientConn
+	ch       *Channel
+	set      Settings
 	names    serial
 	policy   serial
 	turn     turn              // of policy
@@ -32,16 +33,16 @@ type activity struct {
 	balancer switcher
 
 	states   sync.Mutex // held while a resolver's state is processed, one at a time
-	selector *selector  // names.mu; the one that calls use; nil: none
+	selector Selector   // names.mu; the one that calls use; nil: none
 
-	subs map[*subConn]struct{} // names.mu
-	pace *pacer                // names.mu; nil: there have always been few subConns
+	subs map[*SubConn]struct{} // names.mu
+	pace *pacer                // names.mu; nil: there have always been few SubConns
 
 	endpoints int // names.mu; the resolver's last, for channelz
 }
 
-func newActivity(cc *ClientConn) *activity {
-	act := &activity{cc: cc, turn: turn{epoch: time.Now()}}
+func newActivity(ch *Channel) *activity {
+	act := &activity{ch: ch, set: ch.owner.Settings(), turn: turn{epoch: time.Now()}}
 	act.policy.turn = &act.turn
 	act.balancer.init(act)
 	return act
@@ -49,15 +50,8 @@ func newActivity(cc *ClientConn) *activity {
 
 // resolve builds the resolver. It runs in names.
 func (act *activity) resolve() {
-	o := &act.cc.opts
-	b := act.cc.builder
-	if o.dialer == nil && !o.noProxy && !o.localDNS && act.cc.target.URL.Scheme == "dns" {
-		b = proxiedNames{b}
-	}
-	r, err := b.Build(act.cc.target, nameClient{act}, resolver.BuildOptions{
-		DisableServiceConfig: o.noResolverConfig, DialCreds: o.creds, CredsBundle: o.bundle,
-		Dialer: o.dialer, Authority: act.cc.authority, MetricsRecorder: act.cc.recorder,
-	})
+	set := &act.set
+	r, err := set.Builder.Build(set.Balancer.Target, nameClient{act}, set.Resolver)
 	if err != nil {
 		nameClient{act}.ReportError(fmt.Errorf("the resolver cannot be built: %w", err))
 		return
@@ -73,10 +67,10 @@ func (act *activity) resolveNow() {
 	})
 }
 
-// close ends resolver, balancer and subConns, and waits for the first two. The
+// close ends resolver, balancer and SubConns, and waits for the first two. The
 // client has dropped its reference to act.
 func (act *activity) close() {
-	act.cc.names.retire(act) // the resolver's Close may end what it selects
+	act.ch.names.retire(act) // the resolver's Close may end what it selects
 	// The resolver first: one that waits for the balancer's answer gets it.
 	act.names.close(func() {
 		if act.resolver != nil {
@@ -84,10 +78,10 @@ func (act *activity) close() {
 		}
 	})
 	act.policy.close(act.balancer.close)
-	act.cc.names.mu.Lock()
+	act.ch.names.mu.Lock()
 	subs := act.subs
 	act.subs = nil
-	act.cc.names.mu.Unlock()
+	act.ch.names.mu.Unlock()
 	for s := range subs {
 		s.shutdown()
 	}
@@ -95,12 +89,12 @@ func (act *activity) close() {
 
 // show publishes the balancer's state, unless act has been closed.
 func (act *activity) show(s balancer.State) {
-	n := &act.cc.names
+	n := &act.ch.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.active == act {
-		act.cc.setPicker(s.Picker)
-		act.cc.state.set(act.cc, s.ConnectivityState)
+		act.ch.setPicker(s.Picker)
+		act.ch.setState(s.ConnectivityState)
 	}
 }
 
@@ -123,12 +117,12 @@ func (n nameClient) UpdateState(s resolver.State) error {
 	if cfg == nil {
 		return err
 	}
-	later := cfg.selector != nil && act.selects()
+	later := cfg.Selector != nil && act.selects()
 	if !later {
 		act.publish(cfg)
 	}
 	var answer error
-	if !act.policy.call(func() { answer = act.balancer.update(cfg.policy, s) }) {
+	if !act.policy.call(func() { answer = act.balancer.update(cfg.Policy, s) }) {
 		return nil
 	}
 	if later {
@@ -146,7 +140,7 @@ func (n nameClient) ReportError(err error) {
 	if !act.announce() {
 		return
 	}
-	act.cc.warn("Resolver reported an error: %v", err)
+	act.ch.warn("Resolver reported an error: %v", err)
 	act.policy.run(func() { act.balancer.resolverError(err) })
 }
 
@@ -157,10 +151,7 @@ func (n nameClient) NewAddress(addrs []resolver.Address) {
 
 // ParseServiceConfig implements resolver.ClientConn.
 func (n nameClient) ParseServiceConfig(js string) *serviceconfig.ParseResult {
-	if js == "" {
-		return &serviceconfig.ParseResult{Err: fmt.Errorf("%w: it is empty", ErrServiceConfig)}
-	}
-	cfg, err := parseServiceConfig(js, lenient)
+	cfg, err := n.act.ch.owner.Parse(js)
 	if err != nil {
 		return &serviceconfig.ParseResult{Err: err}
 	}
@@ -168,20 +159,20 @@ func (n nameClient) ParseServiceConfig(js string) *serviceconfig.ParseResult {
 }
 
 // configure returns the config that a resolver's state leads to. Without one the state cannot be used. The error is for the resolver.
-func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
+func (act *activity) configure(s *resolver.State) (*Config, error) {
 	r := s.ServiceConfig
-	if r == nil || act.cc.opts.noResolverConfig {
+	if r == nil || act.set.Resolver.DisableServiceConfig {
 		return act.apply(nil, s), nil
 	}
 	err := r.Err
 	if err == nil {
-		var cfg *serviceConfig
-		if cfg, err = parsedServiceConfig(r.Config); err == nil {
+		var cfg *Config
+		if cfg, err = act.parsed(r.Config); err == nil {
 			return act.apply(cfg, s), nil
 		}
 	}
-	act.cc.warn("Resolver returned a service config that cannot be used: %v", err)
-	n := &act.cc.names
+	act.ch.warn("Resolver returned a service config that cannot be used: %v", err)
+	n := &act.ch.names
 	n.mu.Lock()
 	last := n.last
 	n.mu.Unlock()
@@ -189,15 +180,15 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 		return act.apply(nil, s), balancer.ErrBadResolverState
 	}
 	act.show(balancer.State{ConnectivityState: connectivity.TransientFailure,
-		Picker: errorPicker{status.Errorf(codes.Unavailable, "error parsing service config: %v", err)}})
-	act.publish(act.cc.fallback)
+		Picker: ErrorPicker{status.Errorf(codes.Unavailable, "error parsing service config: %v", err)}})
+	act.publish(act.set.Fallback)
 	return nil, balancer.ErrBadResolverState
 }
 
 // apply makes cfg the service config that further states without one keep, and returns it with the selector of s. If cfg is nil, the last one is
 // kept, or the default. The result is nil when act has been closed.
-func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig {
-	n := &act.cc.names
+func (act *activity) apply(cfg *Config, s *resolver.State) *Config {
+	n := &act.ch.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.active != act {
@@ -208,20 +199,20 @@ func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig
 	}
 	act.logState(cfg, s)
 	n.last = cfg
-	return cfg.selecting(s)
+	return act.ch.owner.Select(cfg, s)
 }
 
 // kept is the service config in use, or the default. names.mu is held.
-func (act *activity) kept() *serviceConfig {
-	if last := act.cc.names.last; last != nil {
+func (act *activity) kept() *Config {
+	if last := act.ch.names.last; last != nil {
 		return last
 	}
-	return act.cc.fallback
+	return act.set.Fallback
 }
 
 // selects reports whether calls use a selector.
 func (act *activity) selects() bool {
-	n := &act.cc.names
+	n := &act.ch.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return act.selector != nil
@@ -229,7 +220,7 @@ func (act *activity) selects() bool {
 
 // announce gives calls a config, if they have none yet; false when act has been closed.
 func (act *activity) announce() bool {
-	n := &act.cc.names
+	n := &act.ch.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.active != act {
@@ -243,23 +234,23 @@ func (act *activity) announce() bool {
 }
 
 // publish makes cfg the config of new calls, and returns when none uses the selector of the last one, unless act has been closed.
-func (act *activity) publish(cfg *serviceConfig) {
-	n := &act.cc.names
+func (act *activity) publish(cfg *Config) {
+	n := &act.ch.names
 	n.mu.Lock()
-	var old *selector
+	var old Selector
 	if n.active == act {
-		old, act.selector = act.selector, cfg.selector
+		old, act.selector = act.selector, cfg.Selector
 		n.setConfig(cfg)
 	}
 	n.mu.Unlock()
-	old.retire()
+	retire(old)
 }
 
 // logState notes what a resolver's state changes, with cfg the config that it leads to. names.mu is held.
-func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
+func (act *activity) logState(cfg *Config, s *resolver.State) {
 	last := act.kept()
 	var changes []string
-	if cfg.text != last.text {
+	if cfg.Text != last.Text {
 		changes = append(changes, "service config updated")
 	}
 	n := len(s.Endpoints)
@@ -270,7 +261,7 @@ func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
 		changes = append(changes, "resolver returned new addresses")
 	}
 	act.endpoints = n
-	act.cc.note("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
+	act.ch.note("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
 }
 
 // endpointsOf makes an endpoint of each address, for resolvers older than endpoints.

@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pacer spreads the attempts to connect of a client with many subConns. Without it those that a resolver's new state begins make
+// pacer spreads the attempts to connect of a client with many SubConns. Without it those that a resolver's new state begins make
 // hundreds of goroutines, and as many on the servers, runnable at once, and each running call waits behind all of them for a processor
 // (TestFleetChangesUnderLoad prints how long). An attempt that waits for its turn has no goroutine either: the next state may cancel hundreds of
 // them. Attempts that wait for the network do not hold others up: one that has taken countedFor is not counted any more.
@@ -24,7 +24,7 @@ type paced struct {
 }
 
 const (
-	pacedFrom     = 16 // subConns; clients that have never had more since they were IDLE are not paced
+	pacedFrom     = 16 // SubConns; clients that have never had more since they were IDLE are not paced
 	pacedTogether = 4  // attempts that are counted at most
 	countedFor    = 2 * time.Millisecond
 )

@@ -1,4 +1,4 @@
-package rpc
+package balance
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// errNoAddresses is what a balancer gets for a subConn without an address.
+// errNoAddresses is what a balancer gets for a SubConn without an address.
 var errNoAddresses = errors.New("rpc: balancer asked for a SubConn without an address")
 
 // switcher runs a client's balancer. When the service config names another, the new one connects beside the
@@ -34,14 +34,11 @@ type child struct {
 	b                   balancer.Balancer
 
 	last balancer.State        // sw.mu
-	subs map[*subConn]struct{} // sw.mu
+	subs map[*SubConn]struct{} // sw.mu
 }
 
 func (sw *switcher) init(act *activity) {
-	cc := act.cc
-	sw.act = act
-	sw.opts = balancer.BuildOptions{DialCreds: cc.opts.creds, CredsBundle: cc.opts.bundle, Dialer: cc.opts.dialer,
-		Authority: cc.authority, CustomUserAgent: cc.opts.userAgent + userAgent, Target: cc.target}
+	sw.act, sw.opts = act, act.set.Balancer
 }
 
 // latest is the balancer that gets the resolver's states.
@@ -55,17 +52,17 @@ func (sw *switcher) latest() *child {
 }
 
 // update passes a resolver's state to the balancer that p names.
-func (sw *switcher) update(p *policy, s resolver.State) error {
+func (sw *switcher) update(p *Policy, s resolver.State) error {
 	ch := sw.latest()
-	if ch == nil || ch.builder.Name() != p.builder.Name() {
-		ch = sw.switchTo(p.builder)
+	if ch == nil || ch.builder.Name() != p.Builder.Name() {
+		ch = sw.switchTo(p.Builder)
 	}
-	return ch.b.UpdateClientConnState(balancer.ClientConnState{ResolverState: s, BalancerConfig: p.config})
+	return ch.b.UpdateClientConnState(balancer.ClientConnState{ResolverState: s, BalancerConfig: p.Settings})
 }
 
 func (sw *switcher) switchTo(b balancer.Builder) *child {
 	ch := &child{sw: sw, builder: b, last: balancer.State{
-		ConnectivityState: connectivity.Connecting, Picker: errorPicker{balancer.ErrNoSubConnAvailable}}}
+		ConnectivityState: connectivity.Connecting, Picker: ErrorPicker{balancer.ErrNoSubConnAvailable}}}
 	sw.mu.Lock()
 	replaced := sw.pending
 	if sw.current == nil {
@@ -75,7 +72,7 @@ func (sw *switcher) switchTo(b balancer.Builder) *child {
 	}
 	sw.mu.Unlock()
 	replaced.close()
-	sw.act.cc.note("Channel switches to new LB policy %q", b.Name())
+	sw.act.ch.note("Channel switches to new LB policy %q", b.Name())
 	if ch.b = b.Build(ch, sw.opts); ch.b == nil {
 		panic(fmt.Sprintf("rpc: the builder of balancer %q returned nil", b.Name()))
 	}
@@ -87,7 +84,7 @@ func (sw *switcher) resolverError(err error) {
 		ch.b.ResolverError(err)
 		return
 	}
-	sw.act.show(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{
+	sw.act.show(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: ErrorPicker{
 		fmt.Errorf("name resolver error: %w", err)}})
 }
 
@@ -100,7 +97,7 @@ func (sw *switcher) exitIdle() {
 		e.ExitIdle()
 		return
 	}
-	// A balancer without ExitIdle: connect its subConns for it.
+	// A balancer without ExitIdle: connect its SubConns for it.
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	for s := range ch.subs {
@@ -125,7 +122,7 @@ func (sw *switcher) swap() {
 	sw.act.policy.run(old.close)
 }
 
-// close closes a balancer and its remaining subConns.
+// close closes a balancer and its remaining SubConns.
 func (ch *child) close() {
 	if ch == nil {
 		return
@@ -194,15 +191,15 @@ func (ch *child) ResolveNow(resolver.ResolveNowOptions) {
 }
 
 // Target implements balancer.ClientConn.
-func (ch *child) Target() string { return ch.sw.act.cc.name }
+func (ch *child) Target() string { return ch.sw.act.ch.name }
 
 // MetricsRecorder implements balancer.ClientConn.
 func (ch *child) MetricsRecorder() estats.MetricsRecorder {
-	return ch.sw.act.cc.recorder
+	return ch.sw.act.set.Metrics.Recorder()
 }
 
-// deliver reports a subConn's state to the balancer. It runs in the policy queue.
-func (ch *child) deliver(s *subConn, st balancer.SubConnState) {
+// deliver reports a SubConn's state to the balancer. It runs in the policy queue.
+func (ch *child) deliver(s *SubConn, st balancer.SubConnState) {
 	ch.sw.mu.Lock()
 	serves := ch.serves()
 	if st.ConnectivityState == connectivity.Shutdown {
