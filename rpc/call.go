@@ -8,7 +8,6 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -16,33 +15,24 @@ import (
 
 // call is one call of a client, over all its attempts.
 type call struct {
-	cc       *ClientConn
-	ctx      context.Context
-	method   string
-	info     callInfo
+	request
 	opts     callOptions
 	retry    retrying
-	encoded  *encoded // of a unary call that sends in place
-	tried    bool     // it has been encoded
-	deadline bool     // at is set
-	waited   bool     // for a picker; not yet reported to the stats handlers
-	delayed  bool     // by the first answer of the resolver; for the stats handlers
-	at       time.Time
+	encoded  *encoded           // of a unary call that sends in place
+	tried    bool               // it has been encoded
+	waited   bool               // for a picker; not yet reported to the stats handlers
+	delayed  bool               // by the first answer of the resolver; for the stats handlers
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
 	begun    time.Time          // of the attempt, for statistics
-	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
 	peered   context.Context    // tagged with the attempt's peer, for stats handlers; nil until it is known
-	picked   pick               // result of the picker for the attempt
-	seen     *observed          // for the debug page; nil: calls are not observed
 	entity   *entity.Channel    // counts the call; nil: not counted
 	selected *selection         // of a config selector; or nil
-	only     *clientConn        // the connection of an own call; nil: the call is the application's
 }
 
 // init decides everything that does not depend on a connection. If c.selected.intercepted(), it leaves that to settle. Whatever it returns, the
 // call has begun, and report ends it.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
-	*c = call{cc: cc, ctx: ctx, method: method, entity: cc.channel.Entity()}
+	*c = call{request: request{cc: cc, ctx: ctx, method: method}, entity: cc.channel.Entity()}
 	bad := c.merge(opts)
 	cc.channel.CallBegins()
 	c.entity.Begin()
@@ -91,32 +81,19 @@ func (c *call) settle(cfg *serviceConfig, mc *methodConfig, bad error) error {
 	return nil
 }
 
-// initOwn is init for a call that the client itself makes on conn, for a health check or a producer. Nothing that the application has set for
-// its calls applies to it: service config, default options, policies, stats handlers, a config selector, observation.
-func (c *call) initOwn(conn *clientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
-	cc := conn.cc
-	*c = call{cc: cc, ctx: ctx, tagged: ctx, method: method, only: conn}
-	bad := c.merge(cc.passedOn(opts))
-	conn.own.Add(1)
-	if err := ctx.Err(); err != nil {
-		return status.FromContextError(err).Err()
+// open begins an attempt; a then owns the stream. It takes ownership of out's DATA. On error, seen says
+// whether the server may have received any of it.
+func (c *call) open(a *grpcAttempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
+	space := fieldSpaces.Get().(*[]h2.Field)
+	defer putFields(space)
+	defer freeOut(out) // also if a hook panics
+	if err := c.fill(out, a, conn, space, c.retry.attempts-1); err != nil {
+		return maybeProcessed, err
 	}
-	c.at, c.deadline = ctx.Deadline()
-	return c.checkOptions(bad)
-}
-
-// checkOptions fails if merge has returned bad, or the options together make no call. Otherwise the call may take what they give it.
-func (c *call) checkOptions(bad error) error {
-	if bad != nil {
-		return bad
+	if c.statsOn() {
+		c.statsOutHeader(&conn.peer, conn.name)
 	}
-	if c.info.lending != nil {
-		c.info.lease = c.info.lending.begin()
-	}
-	if no, ok := c.info.compressor.(unregistered); ok {
-		return status.Errorf(codes.Internal, "grpc: Compressor is not installed for requested grpc-encoding %q", no.name)
-	}
-	return c.info.chooseCodec()
+	return c.request.open(a, conn, out)
 }
 
 // methods returns the service config, once the resolver has answered for the first time since the client was
@@ -132,145 +109,6 @@ func (c *call) methods(ctx context.Context) (*serviceConfig, error) {
 		}
 	}
 }
-
-// authority is that of the call's options, or that which the balancer gives the attempt (gRFC A81); empty: the connection's.
-func (c *call) authority() string {
-	if a := c.info.authority; a != "" || c.picked.md == nil {
-		return a
-	}
-	if given := c.picked.md.Get(":authority"); len(given) > 0 {
-		return given[0]
-	}
-	return ""
-}
-
-// checkAuthority checks an authority that is not the connection's.
-func (c *call) checkAuthority(conn *clientConn) error {
-	authority := c.authority()
-	if authority == "" {
-		return nil
-	}
-	v, ok := conn.peer.AuthInfo.(credentials.AuthorityValidator)
-	if !ok {
-		return status.Errorf(codes.Unavailable, "rpc: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", authType(conn.peer))
-	}
-	if err := v.ValidateAuthority(authority); err != nil {
-		return status.Errorf(codes.Unavailable, "failed to validate authority %q: %v", authority, err)
-	}
-	return nil
-}
-
-func authType(p peer.Peer) string {
-	if p.AuthInfo == nil {
-		return ""
-	}
-	return p.AuthInfo.AuthType()
-}
-
-// open begins an attempt; a then owns the stream. It takes ownership of out's DATA. On error, seen says
-// whether the server may have received any of it.
-func (c *call) open(a *grpcAttempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
-	r := conn.route(c.method, &c.info, c.authority())
-	out.Block = r.block
-	a.conn = conn
-	if c.info.lease == nil {
-		a.replies = &r.replies
-	}
-	space := fieldSpaces.Get().(*[]h2.Field)
-	defer putFields(space)
-	defer freeOut(out) // also if a hook panics
-	*space, err = c.cc.callFields(*space, c, conn, c.retry.attempts-1)
-	if err != nil {
-		return maybeProcessed, err
-	}
-	if err := conn.fits(r.size, *space); err != nil {
-		return maybeProcessed, err
-	}
-	out.Fields = *space
-	if c.statsOn() {
-		c.statsOutHeader(&conn.peer, conn.name)
-	}
-	a.begun()
-	carries := out.Data.Len() > 0 || out.Rest != nil
-	c.seen.set(opening)
-	st, err := conn.h2c.Open(c.ctx, a, out)
-	if err == nil {
-		a.opened(st)
-		c.seen.set(receiving)
-		conn.began()
-		if carries {
-			conn.entity.MessageSent()
-		}
-		return maybeProcessed, nil
-	}
-	return c.openFailed(a, conn, out, err)
-}
-
-// fits fails if a header list of a block of size bytes and fields is longer than the server's SETTINGS_MAX_HEADER_LIST_SIZE,
-// or than what a server that has announced none is sent.
-func (c *clientConn) fits(size int, fields []h2.Field) error {
-	size += fieldsSize(fields)
-	limit := c.h2c.PeerHeaderList()
-	if limit == 0 {
-		if err := checkUnannounced(size, c.cc.opts.unannounced, fields); err != nil {
-			return status.Errorf(codes.Internal, "rpc: request header %v", err)
-		}
-		return nil
-	}
-	if size > limit {
-		return status.Errorf(codes.Internal, "header list size to send violates the maximum size (%d bytes) set by server", limit)
-	}
-	return nil
-}
-
-// openFailed says how far the server got with an attempt that could not be opened, and returns its error.
-func (c *call) openFailed(a *grpcAttempt, conn *clientConn, out *h2.Out, err error) (progress, error) {
-	a.mu.Lock()
-	a.sent = out.Opened
-	ended, seen, st := a.end != nil, a.seen, a.status
-	var r received
-	if ended && st == nil && a.mode == onlyOne {
-		r = a.only()
-	}
-	a.mu.Unlock()
-	r.msg.Free()
-	switch {
-	// If a has ended, the server answered before it had the whole request.
-	case ended && st != nil:
-		return seen, c.failure(st)
-	case r.err != nil:
-		return seen, r.status(a.limit, responseCount)
-	case ended:
-		return seen, status.Error(codes.Internal, "rpc: the server ended the call before it had received the request")
-	case c.ctx.Err() != nil:
-		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
-	case !out.Opened && conn.h2c.Unusable() != nil: // also when the peer closed it without a GOAWAY
-		conn.retire(err)
-		return notSent, status.Error(codes.Unavailable, "the connection has ended: "+err.Error())
-	}
-	rst, seen := resetStatus(err)
-	return seen, c.failure(rst)
-}
-
-// failure is the status of an attempt that has ended: DEADLINE_EXCEEDED also when the server, which enforces
-// the same deadline, cancelled first.
-func (c *call) failure(st *status.Status) error {
-	if st.Code() == codes.OK {
-		return nil
-	}
-	if st.Code() == codes.Canceled || st.Code() == codes.Unavailable {
-		if err := c.ctx.Err(); err != nil {
-			return status.FromContextError(err).Err()
-		}
-		if st.Code() == codes.Canceled && c.late() {
-			return status.FromContextError(context.DeadlineExceeded).Err()
-		}
-	}
-	return st.Err()
-}
-
-// late reports whether the call's deadline has passed. Its context may still have to note that.
-func (c *call) late() bool { return c.deadline && time.Until(c.at) <= 0 }
 
 // wait waits before the next attempt; false when the call has ended.
 func (c *call) wait(d time.Duration) bool {
@@ -326,9 +164,6 @@ func (c *call) end(err error) {
 		c.retry.throttle.succeeded()
 	}
 	c.entity.End(entity.OutcomeOf(err))
-	if c.only != nil {
-		c.only.own.Add(-1) // its stream has been released
-	}
 	c.selected.end()
 }
 

@@ -315,3 +315,20 @@ func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
 	c.placing.filled()
 	s.Value.(*grpcAttempt).placedData(s, n, e)
 }
+
+// fits fails if a header list of a block of size bytes and fields is longer than the server's SETTINGS_MAX_HEADER_LIST_SIZE,
+// or than what a server that has announced none is sent.
+func (c *clientConn) fits(size int, fields []h2.Field) error {
+	size += fieldsSize(fields)
+	limit := c.h2c.PeerHeaderList()
+	if limit == 0 {
+		if err := checkUnannounced(size, c.cc.opts.unannounced, fields); err != nil {
+			return status.Errorf(codes.Internal, "rpc: request header %v", err)
+		}
+		return nil
+	}
+	if size > limit {
+		return status.Errorf(codes.Internal, "header list size to send violates the maximum size (%d bytes) set by server", limit)
+	}
+	return nil
+}

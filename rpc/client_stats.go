@@ -25,7 +25,7 @@ func kindOf(d *grpc.StreamDesc) kind { return kind{d.ClientStreams, d.ServerStre
 // The stats* methods call the client's stats handlers as grpc-go does. They are called only when there is a
 // handler.
 
-func (c *call) statsOn() bool { return c.only == nil && len(c.cc.opts.stats) > 0 }
+func (c *call) statsOn() bool { return len(c.cc.opts.stats) > 0 }
 
 func (c *call) statsBegin(k kind) {
 	c.tagged = c.statsTag()

@@ -113,8 +113,8 @@ func (c *call) dropEncoded(req any) {
 }
 
 // notSent is for a unary call that has failed before it was encoded.
-func (c *call) notSent(req any) {
-	if c.info.inPlace != nil {
-		c.info.inPlace(req)
+func (q *request) notSent(req any) {
+	if q.info.inPlace != nil {
+		q.info.inPlace(req)
 	}
 }

@@ -260,26 +260,7 @@ func (c *call) unaryResult(a *grpcAttempt, reply any) error {
 	if c.statsOn() {
 		c.statsInHeader(a)
 	}
-	if a.status != nil {
-		return c.failure(a.status)
-	}
-	a.mu.Lock()
-	r := a.only()
-	a.mu.Unlock()
-	if r.err != nil {
-		return r.status(a.limit, responseCount)
-	}
-	comp, err := a.decompressor(r.kind, &c.info)
-	if err != nil {
-		r.msg.Free()
-		return err
-	}
-	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, c.info.lease.memory(), reply)
-	c.info.lease.keep()
-	a.replies.From(reply)
-	if err == nil {
-		a.conn.entity.MessageReceived()
-	}
+	r, n, err := c.result(a, reply)
 	if err == nil && c.statsOn() {
 		c.statsInPayload(reply, n, &r)
 	}

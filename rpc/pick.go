@@ -48,10 +48,6 @@ func (c *call) connection() (*clientConn, error) {
 // pickAnother replaces c.picked.
 func (c *call) pickAnother() error {
 	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
-	if c.only != nil {
-		c.picked = pick{conn: c.only}
-		return c.only.Usable()
-	}
 	p, err := c.cc.channel.Pick(c.tagged, c.method, c.info.patience())
 	if err != nil {
 		c.retry.dropped = p.How == balance.Dropped

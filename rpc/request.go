@@ -130,45 +130,45 @@ func (c *clientConn) route(method string, ci *callInfo, authority string) *route
 
 // callFields appends the fields that differ from call to call: deadline, metadata, credentials, and the
 // number of attempts.
-func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previous int) ([]h2.Field, error) {
-	if c.deadline {
+func (cc *ClientConn) callFields(fs []h2.Field, q *request, conn *clientConn, previous int) ([]h2.Field, error) {
+	if q.deadline {
 		var space [12]byte
-		fs = append(fs, h2.Field{Name: "grpc-timeout", Value: string(header.AppendTimeout(space[:0], time.Until(c.at)))})
+		fs = append(fs, h2.Field{Name: "grpc-timeout", Value: string(header.AppendTimeout(space[:0], time.Until(q.at)))})
 	}
 	if previous > 0 {
 		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
 	}
-	return cc.appendCallMetadata(fs, c, conn.perRPC, conn.name, conn.peer.AuthInfo)
+	return cc.appendCallMetadata(fs, q, conn.perRPC, conn.name, conn.peer.AuthInfo)
 }
 
 // appendCallMetadata appends the metadata of the credentials, perRPC and the call's, which get the connection's name and auth, and that of the
 // context and of the pick. The order is grpc-go's: of several values of a key, servers often read the first alone.
-func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
-	md, _ := metadata.FromOutgoingContext(c.tagged)
+func (cc *ClientConn) appendCallMetadata(fs []h2.Field, q *request, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
+	md, _ := metadata.FromOutgoingContext(q.tagged)
 	var err error
-	if len(perRPC) > 0 || len(c.info.creds) > 0 {
+	if len(perRPC) > 0 || len(q.info.creds) > 0 {
 		if err := checkMetadata(md); err != nil { // before a token is asked for, as in grpc-go
 			return fs, err
 		}
-		if fs, err = cc.appendCredentials(fs, c, perRPC, name, auth); err != nil {
+		if fs, err = cc.appendCredentials(fs, q, perRPC, name, auth); err != nil {
 			return fs, err
 		}
 	}
 	if fs, err = appendChecked(fs, md); err != nil {
 		return fs, err
 	}
-	return appendChecked(fs, c.picked.md)
+	return appendChecked(fs, q.picked.md)
 }
 
 // appendCredentials appends the metadata of the per-RPC credentials. Of perRPC, the last with a key replaces the others, and what the call's
 // credentials have is sent behind, as in grpc-go.
-func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
-	service := c.method
+func (cc *ClientConn) appendCredentials(fs []h2.Field, q *request, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
+	service := q.method
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
 		service = service[:i]
 	}
-	audience := "https://" + strings.TrimSuffix(cmp.Or(c.authority(), name), ":443") + service
-	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: auth})
+	audience := "https://" + strings.TrimSuffix(cmp.Or(q.authority(), name), ":443") + service
+	ctx := credentials.NewContextWithRequestInfo(q.tagged, credentials.RequestInfo{Method: q.method, AuthInfo: auth})
 	var err error
 	start := len(fs)
 	for _, p := range perRPC {
@@ -177,7 +177,7 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credent
 		}
 	}
 	start = len(fs)
-	for _, p := range c.info.creds {
+	for _, p := range q.info.creds {
 		if p.RequireTransportSecurity() && credentials.CheckSecurityLevel(auth, credentials.PrivacyAndIntegrity) != nil {
 			return fs, status.Error(codes.Unauthenticated, insecureCredentials)
 		}

@@ -132,7 +132,7 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	if !strings.HasPrefix(c.method, "/") { // it would go on with the last name of the base's path
 		return nil, status.Errorf(codes.Unimplemented, "malformed method name: %q", c.method)
 	}
-	fs, err := c.cc.appendCallMetadata(nil, c, c.cc.opts.perRPC, c.cc.authority, x.authInfo())
+	fs, err := c.cc.appendCallMetadata(nil, &c.request, c.cc.opts.perRPC, c.cc.authority, x.authInfo())
 	if err != nil {
 		return nil, err
 	}
