@@ -50,37 +50,41 @@ func DialOptions(cc *ClientConn) []grpc.DialOption {
 	return newPortal(cc, borrowed).options()
 }
 
-// facade is the ClientConn of AsGRPC, made on first use.
+// facade is the ClientConn of AsGRPC and of interceptors, made on first use.
 type facade struct {
+	conn atomic.Pointer[grpc.ClientConn] // set while mu is held
+
 	mu     sync.Mutex
-	conn   *grpc.ClientConn
 	closed bool
 }
 
 func (f *facade) get(cc *ClientConn) (*grpc.ClientConn, error) {
+	if conn := f.conn.Load(); conn != nil {
+		return conn, nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.conn != nil {
-		return f.conn, nil
+	if conn := f.conn.Load(); conn != nil {
+		return conn, nil
 	}
 	p := newPortal(cc, owned)
 	conn, err := grpc.NewClient(cc.Target(), p.options()...)
 	if err != nil {
 		return nil, err
 	}
-	f.conn = conn
 	if f.closed {
 		conn.Close()
-		return conn, nil
+	} else {
+		p.attach(conn)
 	}
-	p.attach(conn)
+	f.conn.Store(conn)
 	return conn, nil
 }
 
 // close closes the ClientConn. It may be called by its Close.
 func (f *facade) close() error {
 	f.mu.Lock()
-	conn := f.conn
+	conn := f.conn.Load()
 	f.closed = true
 	f.mu.Unlock()
 	if conn != nil {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,6 +181,90 @@ func TestInterceptorsSeeTheTarget(t *testing.T) {
 	}
 	if seen != rpc.AsGRPC(cc) || seen.Target() != addr {
 		t.Errorf("target %q", seen.Target())
+	}
+}
+
+// serializers counts grpc-go's goroutines of ClientConns.
+func serializers() int {
+	stacks := make([]byte, 4<<20)
+	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("CallbackSerializer).run("))
+}
+
+// TestInterceptorsCost: a client with interceptors has no ClientConn of grpc-go before its first call, and then one; what a new client allocates
+// is what one without interceptors does, and the chain of the interceptors.
+func TestInterceptorsCost(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	made := func(opts ...rpc.DialOption) (allocs float64) {
+		return testing.AllocsPerRun(100, func() {
+			cc, err := rpc.NewClient(addr, append(opts, rpc.WithTransportCredentials(insecure.NewCredentials()))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cc.Close()
+		})
+	}
+	without, with := made(), made(passing()...)
+	if with > without+10 {
+		t.Errorf("a client allocates %v times with interceptors and %v times without", with, without)
+	}
+	before := serializers()
+	cc := dialTarn(t, addr, passing()...)
+	if n := serializers() - before; n != 0 {
+		t.Errorf("a client with interceptors has %d goroutines of grpc-go", n)
+	}
+	for range 2 {
+		if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := serializers() - before; n != 3 {
+			t.Errorf("a client whose interceptors have seen a call has %d goroutines of grpc-go, want the 3 of a ClientConn", n)
+		}
+	}
+	cc.Close()
+	if n := serializers() - before; n != 0 {
+		t.Errorf("a closed client has %d goroutines of grpc-go", n)
+	}
+}
+
+// TestInterceptorsUseTheirConn: what an interceptor can do with the ClientConn that it is given works from the first call on: it has the target
+// and the state, connects, and makes calls.
+func TestInterceptorsUseTheirConn(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	for _, p := range protocols {
+		type inner struct{}
+		var seen []string
+		unary := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if ctx.Value(inner{}) != nil {
+				return next(ctx, method, req, reply, conn, opts...)
+			}
+			conn.Connect()
+			for s := conn.GetState(); s != connectivity.Ready; s = conn.GetState() {
+				if !conn.WaitForStateChange(ctx, s) {
+					return ctx.Err()
+				}
+			}
+			seen = append(seen, conn.Target(), conn.CanonicalTarget(), conn.GetState().String())
+			c := pb.NewTestServiceClient(conn)
+			ctx = context.WithValue(ctx, inner{}, true)
+			if _, err := c.EmptyCall(ctx, &pb.Empty{}); err != nil {
+				return err
+			}
+			s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+			if err != nil {
+				return err
+			}
+			if _, err := s.Recv(); err != io.EOF {
+				return err
+			}
+			return next(ctx, method, req, reply, conn, opts...)
+		}
+		cc := dialTarn(t, addr, rpc.WithProtocol(p), rpc.WithUnaryInterceptor(unary))
+		if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Errorf("%v: %v", p, err)
+		}
+		if want := []string{cc.Target(), rpc.AsGRPC(cc).CanonicalTarget(), "READY"}; !slices.Equal(seen, want) {
+			t.Errorf("%v: an interceptor sees %q, want %q", p, seen, want)
+		}
 	}
 }
 

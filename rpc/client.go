@@ -119,7 +119,8 @@ func (cc *ClientConn) configure() (err error) {
 	if err := cc.sumOptions(); err != nil {
 		return err
 	}
-	return cc.intercept()
+	cc.intercept()
+	return nil
 }
 
 // h2 translates the options to a connection's configuration.

@@ -47,8 +47,8 @@ var _ grpc.ClientStream = (*clientStream)(nil)
 // (io.EOF included), with ctx, or with Close of the client: one of these must
 // happen. Generated stubs call it.
 func (cc *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	if is := &cc.around; is.stream != nil {
-		return is.stream(ctx, desc, is.conn, method, is.streamer, cc.withDefaults(opts)...)
+	if cc.around.stream != nil {
+		return cc.interceptStream(ctx, desc, method, opts)
 	}
 	return cc.newStream(ctx, desc, method, cc.given(opts))
 }

@@ -16,8 +16,8 @@ import (
 // call has ended; the error is a status of package grpc/status. Generated stubs
 // call it.
 func (cc *ClientConn) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
-	if is := &cc.around; is.unary != nil {
-		return is.unary(ctx, method, req, reply, is.conn, is.invoker, cc.withDefaults(opts)...)
+	if cc.around.unary != nil {
+		return cc.interceptUnary(ctx, method, req, reply, opts)
 	}
 	return cc.invoke(ctx, method, req, reply, cc.given(opts))
 }

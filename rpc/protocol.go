@@ -137,7 +137,8 @@ func (cc *ClientConn) configureWeb() (err error) {
 	}
 	w.closed, w.close = context.WithCancel(context.Background())
 	cc.web = w
-	return cc.intercept()
+	cc.intercept()
+	return nil
 }
 
 // refuseNames refuses options that only a client of gRPC has, or only one without WithRoundTripper.
