@@ -41,12 +41,12 @@ func awaitStarted(t testing.TB, c *Conn) {
 	count := func() (n, all int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for _, s := range c.streams {
+		for s := range c.streams.all() {
 			if s.handler.Load() == started {
 				n++
 			}
 		}
-		return n, len(c.streams)
+		return n, c.streams.len()
 	}
 	eventually(t, "started streams", func() bool { n, all := count(); return n > 0 && n == all }, func() any {
 		n, all := count()

@@ -37,15 +37,15 @@ type Conn struct {
 	idleBackoff uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
 	mu       sync.Mutex
-	streams  map[uint32]*Stream // open, by number; nil: none since the connection was idle
-	current  *Stream            // in a callback, or was last: not to be reused yet
-	free     *Stream            // spare streams, linked by next
-	inUse    int                // streams open or not yet released
-	opened   int                // streams that count against the limit
-	headers  int                // size of the header lists of streams that have not been released
-	nextID   uint32             // client: of the next stream to open
-	lastID   uint32             // server: the highest that the peer opened
-	nfree    int32              // spare streams
+	streams  *streamSet // open, by number; nil: none since the connection was idle
+	current  *Stream    // in a callback, or was last: not to be reused yet
+	free     *Stream    // spare streams, linked by next
+	inUse    int        // streams open or not yet released
+	opened   int        // streams that count against the limit
+	headers  int        // size of the header lists of streams that have not been released
+	nextID   uint32     // client: of the next stream to open
+	lastID   uint32     // server: the highest that the peer opened
+	nfree    int32      // spare streams
 	lifetime lifetime
 	enc      hpack.Encoder
 	peer     peer

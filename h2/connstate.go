@@ -49,7 +49,7 @@ func (c *Conn) state() ConnState {
 	s.Streams, s.SendWindow = c.inUse, c.peer.conn
 	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = c.inflow.known()
 	s.Draining = !c.lifetime.is(alive) || c.goAway != nil
-	for _, st := range c.streams {
+	for st := range c.streams.all() {
 		if st.wait != nil && st.wait.active {
 			s.Blocked++
 		}

@@ -198,7 +198,7 @@ func TestUnreadCap(t *testing.T) {
 	}
 	before := given()
 	s.mu.Lock()
-	st := s.streams[1]
+	st := s.streams.get(1)
 	s.mu.Unlock()
 	st.Consumed(8 * len(chunk))
 	r.wait("the window", func(seen) bool { return true })

@@ -145,7 +145,7 @@ func (c *Conn) onGoAway(f frame) error {
 	var lost []*Stream
 	c.become(goAwayReceived, nil)
 	if c.side == client {
-		for _, s := range c.streams {
+		for s := range c.streams.all() {
 			if s.id > why.Last {
 				lost = append(lost, s)
 			}

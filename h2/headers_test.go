@@ -436,7 +436,7 @@ func TestSettingsWalks(t *testing.T) {
 		r.fr.WritePing(false, [8]byte{1})
 		r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
 		s.mu.Lock()
-		for _, st := range s.streams {
+		for st := range s.streams.all() {
 			if st.out != maxSettings-1 {
 				t.Errorf("a window of %d", st.out)
 				break

@@ -37,7 +37,7 @@ func (c *Conn) isIdle() bool {
 func (c *Conn) idleness() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.idleBackoff, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
+	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", c.streams.len(), c.idleBackoff, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
 }
 
 // awaitIdle returns when all of cs are idle.

@@ -101,7 +101,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 		return nil
 	}
 	c.peer.signals = signalled
-	if s := c.streams[id]; s != nil {
+	if s := c.streams.get(id); s != nil {
 		s.updated = true
 		c.setPriority(s, ParsePriority(v))
 		return nil
@@ -111,7 +111,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	}
 	_, known := c.in.early[id]
 	switch {
-	case !known && c.inflow.isKnown() && len(c.in.early)+len(c.streams) >= c.cfg.MaxStreams:
+	case !known && c.inflow.isKnown() && len(c.in.early)+c.streams.len() >= c.cfg.MaxStreams:
 		return c.fault(ProtocolError, "PRIORITY_UPDATE for more streams than may be open")
 	case !known && len(c.in.early) >= maxEarlyPriorities:
 		return nil

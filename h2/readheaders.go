@@ -290,7 +290,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 		// rights when handlers of streams that have ended take the room, and before it
 		// has acknowledged the limit.
 		fault := Peer
-		if len(c.streams) < c.cfg.MaxStreams || !c.inflow.isKnown() {
+		if c.streams.len() < c.cfg.MaxStreams || !c.inflow.isKnown() {
 			fault = Local
 		}
 		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}
@@ -312,7 +312,7 @@ func (c *Conn) accept(f frame, bad *hpack.Malformed) (*Stream, error) {
 // full reports whether no further stream is accepted: MaxStreams are open, or twice as many together with those that have ended and
 // whose handlers still run. A peer that resets a stream may open the next one at once, before the handler has returned. c.mu is held.
 func (c *Conn) full() bool {
-	return len(c.streams) >= c.cfg.MaxStreams || c.opened >= 2*c.cfg.MaxStreams
+	return c.streams.len() >= c.cfg.MaxStreams || c.opened >= 2*c.cfg.MaxStreams
 }
 
 // checkHeaders checks a list against the state of its stream. c.mu is held.

@@ -125,11 +125,11 @@ func (c *Conn) setStreamWindows(window int64) error {
 	if d == 0 {
 		return nil
 	}
-	if !c.limiter.countWalked(len(c.streams)) {
+	if !c.limiter.countWalked(c.streams.len()) {
 		return c.fault(EnhanceYourCalm, "too many changes of INITIAL_WINDOW_SIZE")
 	}
 	c.peer.window = window
-	for _, s := range c.streams {
+	for s := range c.streams.all() {
 		if s.out += d; s.out > maxWindow {
 			return c.fault(FlowControlError, "a window beyond 2^31-1")
 		}

@@ -163,9 +163,9 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.priority, s.updated = c.peer.signals.initial(), false
 	s.handler = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
-		c.streams = make(map[uint32]*Stream)
+		c.streams = new(streamSet)
 	}
-	c.streams[id] = s
+	c.streams.add(s)
 	c.inUse++
 	c.opened++
 	return s
@@ -180,7 +180,7 @@ func (c *Conn) stream(id uint32) *Stream {
 	if c.side == server && id > c.lastID {
 		return nil // the next to be opened
 	}
-	return c.streams[id]
+	return c.streams.get(id)
 }
 
 // setCurrent says that Run is about to call back for s (or for none). c.mu is held.

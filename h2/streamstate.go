@@ -144,7 +144,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 		}
 		c.remember(s.id, resetStream)
 	}
-	delete(c.streams, s.id)
+	c.streams.remove(s)
 	if s.wait != nil {
 		c.endWait(s.wait, s.err)
 		c.ready.forget(s.wait)

@@ -21,7 +21,7 @@ var layers = []string{
 	"open write stream streamstate windows prioritize",
 	"input moderate deadlines",
 	"sender gather put waiting source out counters recent startgate",
-	"lifetime inflow scheduler limiter",
+	"lifetime inflow scheduler limiter streamset",
 	"handler header frame priority errors config tuning instant acked_linux acked_other moderate_linux moderate_other doc",
 }
 

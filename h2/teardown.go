@@ -43,8 +43,8 @@ func (c *Conn) teardown(err error) error {
 	}
 
 	c.mu.Lock()
-	orphans := make([]*Stream, 0, len(c.streams))
-	for _, s := range c.streams {
+	orphans := make([]*Stream, 0, c.streams.len())
+	for s := range c.streams.all() {
 		orphans = append(orphans, s)
 	}
 	c.send.dropQueued()
@@ -114,7 +114,7 @@ func (c *Conn) sayWhy(err error) error {
 	if err == ErrClosed || errors.As(err, &ce) {
 		return err
 	}
-	g, streams := c.goAway, len(c.streams)
+	g, streams := c.goAway, c.streams.len()
 	bothEnd := g != nil && g.Code == NoError && (c.side == client || c.lifetime.shutdownWasCalled())
 	switch {
 	case bothEnd && streams == 0:

@@ -78,7 +78,7 @@ func (c *Conn) putSettings(u windowUpdate) {
 	if !u.settle {
 		return
 	}
-	for _, t := range c.streams {
+	for t := range c.streams.all() {
 		t.inflow.window += int64(u.wider)
 	}
 	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(c.inflow.window))
