@@ -44,12 +44,16 @@ func stacksOf(profile, name string) string {
 
 // hasFunction reports whether a function of a stack is called name, or is generated for a method of that name, as _Greeter_SayHello_Handler is.
 func hasFunction(stack, name string) bool {
+	if name == "" {
+		return false
+	}
 	for line := range strings.Lines(stack) {
 		fields := strings.Split(line, "\t") // "#", the address, function+offset, file:line
 		if len(fields) < 3 || fields[0] != "#" {
 			continue
 		}
 		function, _, _ := strings.Cut(fields[2], "+0x")
+		function = strings.ReplaceAll(function, "[...]", "") // type arguments
 		last := function[strings.LastIndexByte(function, '/')+1:]
 		for part := range strings.SplitSeq(last, ".") {
 			if part == name || strings.HasSuffix(part, "_"+name+"_Handler") {

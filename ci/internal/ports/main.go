@@ -50,6 +50,7 @@ type listed struct {
 	ImportPath string
 	Dir        string
 	GoFiles    []string
+	SFiles     []string // assembly
 	ImportMap  map[string]string
 	Module     *struct {
 		GoVersion string
@@ -114,24 +115,26 @@ func (c *checker) check(port string, patterns []string) (int, error) {
 			Importer:         importer{p.ImportMap, done},
 			Sizes:            sizes,
 			IgnoreFuncBodies: !ours,
-			Error: func(err error) {
-				if ours { // of other modules and the standard library, only what is exported has to be complete
-					found = append(found, err)
-				}
-			},
+			Error:            func(err error) { found = append(found, err) }, // of other modules outside of function bodies
 		}
 		if p.Module != nil && p.Module.GoVersion != "" {
 			config.GoVersion = "go" + p.Module.GoVersion
 		}
 		path, _, _ := strings.Cut(p.ImportPath, " ")
 		done[p.ImportPath], _ = config.Check(path, c.fset, files, nil)
+		if ours && len(p.SFiles) == 0 {
+			found = append(found, withoutBody(c.fset, files)...)
+		}
+	}
+	if n == 0 {
+		found = append(found, errors.New("no package of a module here"))
 	}
 	return n, errors.Join(found...)
 }
 
 // list is what go list says of the packages, of their tests, and of what both import, each after what it imports.
 func (c *checker) list(goos, goarch string, patterns []string) ([]*listed, error) {
-	cmd := exec.Command("go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error", "--"}, patterns...)...)
+	cmd := exec.Command("go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,SFiles,ImportMap,Module,Error", "--"}, patterns...)...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
 	var complaint strings.Builder
@@ -208,4 +211,17 @@ func (i importer) Import(path string) (*types.Package, error) {
 		return p, nil
 	}
 	return nil, fmt.Errorf("%s was not checked", path)
+}
+
+// withoutBody returns an error for each function that has none, which the type checker permits and the compiler does only beside assembly.
+func withoutBody(fset *token.FileSet, files []*ast.File) []error {
+	var found []error
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body == nil {
+				found = append(found, fmt.Errorf("%s: %s has no body", fset.Position(fn.Pos()), fn.Name.Name))
+			}
+		}
+	}
+	return found
 }
