@@ -8,6 +8,7 @@ import (
 	iofs "io/fs"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rclone/rclone/fs"
@@ -25,6 +26,7 @@ type Fs struct {
 	opt        options
 	features   *fs.Features
 	conns      *connections
+	unnamable  sync.Once // see isUnnamable
 
 	filePerm, dirPerm iofs.FileMode // of what is made
 }
@@ -168,7 +170,7 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 				return err
 			}
 			if info.Mode()&iofs.ModeSymlink != 0 && f.opt.Links {
-				o := &Object{fs: f, remote: path.Join(dir, f.opt.Enc.ToStandardName(e.Name())) + linkSuffix}
+				o := f.newObject(path.Join(dir, f.opt.Enc.ToStandardName(e.Name())) + linkSuffix)
 				if err := o.readLink(share, path.Join(name, e.Name()), info); err != nil {
 					if err := f.leaveOut(ctx, path.Join(name, e.Name()), err); err != nil {
 						return err
@@ -188,7 +190,7 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 			remote := path.Join(dir, f.opt.Enc.ToStandardName(e.Name()))
 			if info.IsDir() {
 				entries = append(entries, &Directory{fs.NewDir(remote, info.ModTime()), f})
-			} else {
+			} else if !f.isUnnamable(remote) {
 				entries = append(entries, &Object{fs: f, remote: remote, info: info})
 			}
 		}
@@ -261,9 +263,9 @@ func (f *Fs) listShares(ctx context.Context) (fs.DirEntries, error) {
 
 // NewObject finds a file.
 func (f *Fs) NewObject(ctx context.Context, remote string) (fs.Object, error) {
-	o := &Object{fs: f, remote: remote}
-	err := f.useObject(ctx, remote, fs.ErrorIsDir, func(share *smb.Share, name string) (err error) {
-		if f.isLink(remote) {
+	o := f.newObject(remote)
+	err := o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) (err error) {
+		if o.link {
 			info, err := share.Lstat(name)
 			if err != nil {
 				return err
@@ -300,7 +302,7 @@ func (f *Fs) look(share *smb.Share) lookup {
 }
 
 func (f *Fs) Put(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) (fs.Object, error) {
-	o := &Object{fs: f, remote: src.Remote()}
+	o := f.newObject(src.Remote())
 	if err := o.Update(ctx, in, src, options...); err != nil {
 		return nil, err
 	}

@@ -20,10 +20,11 @@ const maxLinkTarget = 32 << 10
 
 // linkOf is the name of the symbolic link that a path stands for; ok is false for other paths.
 func (f *Fs) linkOf(name string) (link string, ok bool) {
-	if !f.opt.Links {
+	link, ok = strings.CutSuffix(name, linkSuffix)
+	if !f.opt.Links || !ok || link == "" || strings.HasSuffix(link, "/") {
 		return name, false
 	}
-	return strings.CutSuffix(name, linkSuffix)
+	return link, true
 }
 
 // isLink reports whether the remote path of an object stands for a symbolic link.
@@ -33,11 +34,30 @@ func (f *Fs) isLink(remote string) bool {
 	return ok
 }
 
-// useObject is use for the path of an object, which may stand for a symbolic link.
-func (f *Fs) useObject(ctx context.Context, remote string, none error, do func(share *smb.Share, name string) error) error {
-	share, name := f.split(remote)
-	name, _ = f.linkOf(name)
-	return f.useName(ctx, share, name, none, do)
+// newObject is the object with a remote path, which is not described yet.
+func (f *Fs) newObject(remote string) *Object {
+	return &Object{fs: f, remote: remote, link: f.isLink(remote)}
+}
+
+// use is Fs.use for the object's path, or the symbolic link that it stands for.
+func (o *Object) use(ctx context.Context, none error, do func(share *smb.Share, name string) error) error {
+	share, name := o.fs.split(o.remote)
+	if o.link {
+		name, _ = o.fs.linkOf(name)
+	}
+	return o.fs.useName(ctx, share, name, none, do)
+}
+
+// isUnnamable reports whether a file that is no symbolic link has the name that stands for one, so that it cannot be named. The first one is
+// logged.
+func (f *Fs) isUnnamable(remote string) bool {
+	if !f.isLink(remote) {
+		return false
+	}
+	f.unnamable.Do(func() {
+		fs.Debugf(f, "%s: files that are no symbolic links and have names that end in %s are left out", remote, linkSuffix)
+	})
+	return true
 }
 
 // readLink makes the object one of a symbolic link, which info describes.
@@ -68,7 +88,7 @@ func (o *Object) updateLink(ctx context.Context, in io.Reader, a attributes) err
 	if len(target) > maxLinkTarget {
 		return fmt.Errorf("%s: the target of a symbolic link has more than %d bytes", Type, maxLinkTarget)
 	}
-	return o.fs.useObject(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
+	return o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) error {
 		info, err := share.Lstat(name)
 		if err == nil && info.Mode()&iofs.ModeSymlink == 0 {
 			return &iofs.PathError{Op: "symlink", Path: name, Err: iofs.ErrExist}

@@ -18,7 +18,7 @@ type Object struct {
 	fs     *Fs
 	remote string
 	info   iofs.FileInfo
-	link   bool
+	link   bool   // remote ends in linkSuffix
 	target string // of the link
 }
 
@@ -46,7 +46,7 @@ func (o *Object) String() string {
 }
 
 func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
-	err := o.fs.useObject(ctx, o.remote, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
+	err := o.use(ctx, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
 		set := share.Chtimes
 		if o.link {
 			set = share.Lchtimes
@@ -64,7 +64,7 @@ func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 }
 
 func (o *Object) Remove(ctx context.Context) error {
-	err := o.fs.useObject(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
+	err := o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) error {
 		return remove(share, o.look(share), o.info, name)
 	})
 	return missing(err, fs.ErrorObjectNotFound)
@@ -147,7 +147,7 @@ func (o *Object) Update(ctx context.Context, in io.Reader, src fs.ObjectInfo, op
 	if err != nil {
 		return err
 	}
-	if o.fs.isLink(o.remote) {
+	if o.link {
 		return o.updateLink(ctx, in, a)
 	}
 	return o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
