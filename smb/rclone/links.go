@@ -7,6 +7,8 @@ import (
 	"io"
 	iofs "io/fs"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/rclone/rclone/fs"
 	"github.com/tarn-go/tarn/smb"
@@ -79,35 +81,89 @@ func (o *Object) openLink(offset, limit int64) io.ReadCloser {
 	return io.NopCloser(strings.NewReader(text))
 }
 
-// updateLink makes a symbolic link to what in has, in place of one that has the name.
+// updateLink makes a symbolic link to what in has, in place of one that has the name. That one is made again if the new one cannot be made.
 func (o *Object) updateLink(ctx context.Context, in io.Reader, a attributes) error {
-	target, err := io.ReadAll(io.LimitReader(in, maxLinkTarget+1))
+	b, err := io.ReadAll(io.LimitReader(in, maxLinkTarget+1))
 	if err != nil {
 		return err
 	}
-	if len(target) > maxLinkTarget {
+	target := string(b)
+	switch {
+	case len(target) > maxLinkTarget:
 		return fmt.Errorf("%s: the target of a symbolic link has more than %d bytes", Type, maxLinkTarget)
+	case target == "" || !utf8.ValidString(target) || strings.IndexByte(target, 0) >= 0:
+		return fmt.Errorf("%s: %q cannot be the target of a symbolic link", Type, target)
 	}
 	return o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) error {
-		info, err := share.Lstat(name)
-		if err == nil && info.Mode()&iofs.ModeSymlink == 0 {
-			return &iofs.PathError{Op: "symlink", Path: name, Err: iofs.ErrExist}
-		}
-		if err == nil {
-			err = remove(share, share.Lstat, info, name)
-		}
-		if err != nil && !errors.Is(err, iofs.ErrNotExist) {
-			return err
-		}
-		if err := o.fs.withParents(share, name, func() error { return share.Symlink(string(target), name) }); err != nil {
+		if err := o.setTarget(ctx, share, name, target); err != nil {
 			return err
 		}
 		if err := share.Lchtimes(name, a.accessed, a.modified); err != nil {
 			return err
 		}
-		if info, err = share.Lstat(name); err != nil {
+		info, err := share.Lstat(name)
+		if err != nil {
 			return err
 		}
 		return o.readLink(share, name, info)
 	})
+}
+
+// setTarget makes name a symbolic link to target, unless it is one. Another file stays.
+func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target string) error {
+	link := func() error {
+		return o.fs.withParents(share, name, func() error { return symlink(share, target, name) })
+	}
+	info, err := share.Lstat(name)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return link()
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&iofs.ModeSymlink == 0 {
+		return &iofs.PathError{Op: "symlink", Path: name, Err: iofs.ErrExist}
+	}
+	old, err := share.Readlink(name)
+	if err != nil || old == target {
+		return err
+	}
+	if err = remove(share, share.Lstat, info, name); err == nil {
+		err = link()
+	}
+	if err != nil {
+		if failed := linkAfter(ctx, share, name, old, info); failed != nil && !errors.Is(failed, iofs.ErrExist) {
+			fs.Errorf(o, "the symbolic link to %q, which was to be replaced, cannot be made again: %v", old, failed)
+		}
+	}
+	return err
+}
+
+// symlink makes a symbolic link. One to the same target that has its name after a loss is taken for it.
+func symlink(share *smb.Share, target, name string) error {
+	return settle(func() error { return share.Symlink(target, name) }, func() (bool, error) {
+		now, err := share.Readlink(name)
+		if errors.Is(err, iofs.ErrNotExist) {
+			return false, nil
+		}
+		if err == nil && now != target {
+			err = errAnother
+		}
+		return err == nil, err
+	})
+}
+
+// linkAfter makes the symbolic link before again, to target, after a failed update, whose context may have ended.
+func linkAfter(ctx context.Context, share *smb.Share, name, target string, before iofs.FileInfo) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smb.DefaultCloseTimeout)
+	defer cancel()
+	share = share.WithContext(ctx)
+	if err := share.Symlink(target, name); err != nil {
+		return err
+	}
+	accessed := time.Time{}
+	if st, ok := before.Sys().(*smb.FileStat); ok {
+		accessed = st.LastAccessTime
+	}
+	return share.Lchtimes(name, accessed, before.ModTime())
 }

@@ -3,6 +3,7 @@
 package rclone
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/object"
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
 // onServerDisk makes a file in the directory of a share, for the user that the server serves.
@@ -62,5 +65,58 @@ func TestFilesNamedAsLinks(t *testing.T) {
 	put(t, f, "sub/.rclonelink", "a file")
 	if got := names(t, filepath.Join(dir, "sub")); got != ".rclonelink" {
 		t.Errorf("the name of the extension alone made %s", got)
+	}
+}
+
+// TestUpdateLink makes links to other targets, to the same one, and to some that cannot be: then the link stays as it is.
+func TestUpdateLink(t *testing.T) {
+	for _, mode := range []rig.Mode{rig.Plain, rig.Signed} {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rigtest.StartPOSIX(t, "../..", rig.Config{Mode: mode, Share: []string{"mangled names = no"}})
+			f := open(t, configure(t, srv, map[string]string{"POSIX": "true", "LINKS": "true"}))
+			ctx, then := t.Context(), time.Unix(1e9, 0)
+			content := func(o fs.Object) string {
+				r, err := o.Open(ctx)
+				must(t, err)
+				defer r.Close()
+				b, err := io.ReadAll(r)
+				must(t, err)
+				return string(b)
+			}
+			is := func(name, target string, at time.Time) {
+				t.Helper()
+				o, err := f.NewObject(ctx, name)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				if got := content(o); got != target || !o.ModTime(ctx).Equal(at) {
+					t.Errorf("%s leads to %q, of %v, want %q, %v", name, got, o.ModTime(ctx), target, at)
+				}
+			}
+			onDisk := filepath.Join(srv.Dir, "disk")
+			must(t, os.Symlink("old", onDisk))
+			if os.Geteuid() == 0 {
+				must(t, os.Lchown(onDisk, 0, 0))
+			}
+			for _, target := range []string{"", "a\x00b", "\xff", strings.Repeat("x", 20_000), strings.Repeat("x", maxLinkTarget+1)} {
+				o := put(t, f, "link.rclonelink", "old")
+				src := object.NewStaticObjectInfo("link.rclonelink", then.Add(time.Hour), int64(len(target)), true, nil, nil)
+				if err := o.Update(ctx, strings.NewReader(target), src); err == nil {
+					t.Errorf("a link to %.10q was made", target)
+				}
+				is("link.rclonelink", "old", then)
+			}
+			put(t, f, "link.rclonelink", "new")
+			is("link.rclonelink", "new", then)
+			// A link that was made on the server's disk is another file there than one that a client makes.
+			put(t, f, "disk.rclonelink", "old")
+			is("disk.rclonelink", "old", then)
+			if to, err := os.Readlink(onDisk); to != "old" || err != nil {
+				t.Errorf("an update with the same target made another link: %q, %v", to, err)
+			}
+			put(t, f, "disk.rclonelink", "new")
+			is("disk.rclonelink", "new", then)
+		})
 	}
 }
