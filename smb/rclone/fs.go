@@ -62,8 +62,9 @@ func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, e
 		return nil, err
 	}
 	f.conns = newConnections(d, addr, f.opt.Connections, time.Duration(f.opt.IdleTimeout))
+	posix, unusable := f.hasPOSIX(ctx)
 	f.features = (&fs.Features{
-		CaseInsensitive:          f.opt.CaseInsensitive && !f.opt.POSIX,
+		CaseInsensitive:          f.opt.CaseInsensitive && !posix,
 		CanHaveEmptyDirectories:  true,
 		BucketBased:              true,
 		PartialUploads:           true,
@@ -72,7 +73,7 @@ func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, e
 		WriteDirSetModTime:       true,
 		DirModTimeUpdatesOnWrite: true,
 	}).Fill(ctx, f)
-	if share, file := f.split(""); share == "" || file == "" || strings.HasSuffix(root, "/") {
+	if share, file := f.split(""); share == "" || file == "" || strings.HasSuffix(root, "/") || unusable != nil {
 		return f, nil
 	}
 	// A remote may name a file. What cannot be looked at is taken for a directory: the next operation says why.
@@ -83,6 +84,26 @@ func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, e
 		return f, fs.ErrorIsFile
 	}
 	return f, nil
+}
+
+// hasPOSIX reports whether the option posix is set and the remote's share has the extensions: a server may have them for some of its shares,
+// or for none. The error says that the share cannot be used now.
+func (f *Fs) hasPOSIX(ctx context.Context) (has bool, err error) {
+	share, _ := f.split("")
+	if !f.opt.POSIX || share == "" {
+		return false, nil
+	}
+	err = f.useName(ctx, share, "", nil, func(share *smb.Share, name string) error {
+		info, err := share.Lstat(name)
+		if err == nil {
+			has = info.Sys().(*smb.FileStat).POSIX != nil
+		}
+		return err
+	})
+	if errors.Is(err, iofs.ErrPermission) && !errors.Is(err, smb.ErrLogin) {
+		err = nil // the share's root alone may be refused
+	}
+	return has, err
 }
 
 func (f *Fs) Name() string             { return f.name }

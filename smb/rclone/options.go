@@ -83,7 +83,7 @@ func info() *fs.RegInfo {
 			{Name: "connections", Help: "Connections to the server at most.\n\nOne has many requests in flight; more use more processors of a server that serves a connection by one thread.", Default: 4, Advanced: true},
 			{Name: "copy_links", Help: "Follow symbolic links and copy what they lead to, rather than leave them out.", Default: false, Advanced: true},
 			{Name: "links", Help: "Show symbolic links as files with the extension " + linkSuffix + " that contain their targets, and make links of such files.", Default: false, Advanced: true},
-			{Name: "posix", Help: "Use SMB3's POSIX extensions where the server has them.\n\nNames are case-sensitive, new files follow the umask, and metadata has modes and owners.", Default: false, Advanced: true},
+			{Name: "posix", Help: "Use SMB3's POSIX extensions where the server has them.\n\nNames are case-sensitive on shares that have them, new files follow the umask, and metadata has modes and owners.", Default: false, Advanced: true},
 			{Name: config.ConfigEncoding, Help: config.ConfigEncodingHelp, Advanced: true,
 				Default: encoder.EncodeZero | encoder.EncodeSlash | encoder.EncodeBackSlash | encoder.EncodeWin | encoder.EncodeCtl |
 					encoder.EncodeDot | encoder.EncodeRightSpace | encoder.EncodeRightPeriod | encoder.EncodeInvalidUtf8},

@@ -93,3 +93,32 @@ func TestPOSIX(t *testing.T) {
 		})
 	}
 }
+
+// windowsShare is one of the same directory without the POSIX extensions.
+var windowsShare = []string{"[windows]", "  path = %DIR%", "  read only = no", "  smb3 unix extensions = no"}
+
+// TestPOSIXCase says of a share whether its names are case-sensitive: with the extensions they are, without them as case_insensitive says.
+// A sync removes a file in another case where they are, which otherwise is the one that it has uploaded.
+func TestPOSIXCase(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}, Shares: windowsShare})
+	path := configure(t, srv, map[string]string{"POSIX": "true"})
+	for remote, want := range map[string]bool{path: false, path + "/dir": false, "tarnrig:windows": true, "tarnrig:windows/dir": true, "tarnrig:": true} {
+		if got := open(t, remote).Features().CaseInsensitive; got != want {
+			t.Errorf("%s: case-insensitive %v", remote, got)
+		}
+	}
+	from := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(from, "FILE"), []byte("new content"), 0o644))
+	local, err := fs.NewFs(t.Context(), from)
+	must(t, err)
+	for remote, exact := range map[string]bool{path + "/posix": true, "tarnrig:windows/windows": false} {
+		there := open(t, remote)
+		put(t, there, "file", "old")
+		must(t, rsync.Sync(t.Context(), there, local, false))
+		entries, err := there.List(t.Context(), "")
+		must(t, err)
+		if len(entries) != 1 || entries[0].Size() != int64(len("new content")) || exact && entries[0].Remote() != "FILE" {
+			t.Errorf("%s: after a sync there is %v", remote, entries)
+		}
+	}
+}
