@@ -2,6 +2,7 @@ package rclone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	iofs "io/fs"
 	"os"
@@ -67,20 +68,37 @@ func attributesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.O
 }
 
 // setPOSIX sets the owner, the group and the permissions of a file that info describes, as far as they are to be changed, and returns its
-// description afterwards.
+// description afterwards. A share without the POSIX extensions has none of them, and few users may set owners: neither is an error.
 func (a *attributes) setPOSIX(share *smb.Share, name string, info iofs.FileInfo) (iofs.FileInfo, error) {
+	if a.mode == nil && a.uid == -1 && a.gid == -1 {
+		return info, nil
+	}
+	p := posixOf(info)
+	if p == nil { // a handle that was opened again after a loss has no extensions
+		now, err := share.Stat(name)
+		if err != nil {
+			return info, err
+		}
+		if p = posixOf(now); p == nil {
+			return info, nil
+		}
+		info = now
+	}
 	uid, gid := a.uid, a.gid
-	if st, ok := info.Sys().(*smb.FileStat); ok && st.POSIX != nil {
-		if id, ok := st.POSIX.UID(); ok && int64(id) == int64(uid) {
-			uid = -1
-		}
-		if id, ok := st.POSIX.GID(); ok && int64(id) == int64(gid) {
-			gid = -1
-		}
+	if id, ok := p.UID(); ok && int64(id) == int64(uid) {
+		uid = -1
+	}
+	if id, ok := p.GID(); ok && int64(id) == int64(gid) {
+		gid = -1
 	}
 	owner, mode := uid != -1 || gid != -1, a.mode != nil && *a.mode != info.Mode().Perm()
 	if owner {
-		if err := share.Chown(name, uid, gid); err != nil {
+		err := share.Chown(name, uid, gid)
+		if errors.Is(err, iofs.ErrPermission) || errors.Is(err, smb.ErrUnsupported) {
+			fs.Debugf(nil, "the owners stay as they are: %v", err)
+			owner, err = false, nil
+		}
+		if err != nil {
 			return info, err
 		}
 	}
@@ -93,6 +111,14 @@ func (a *attributes) setPOSIX(share *smb.Share, name string, info iofs.FileInfo)
 		return info, nil
 	}
 	return share.Stat(name)
+}
+
+// posixOf is what the POSIX extensions say of a file; nil without them.
+func posixOf(info iofs.FileInfo) *smb.POSIXStat {
+	if st, ok := info.Sys().(*smb.FileStat); ok {
+		return st.POSIX
+	}
+	return nil
 }
 
 // Metadata returns times and attributes; with the POSIX extensions also the mode and, as far as they are known, the owner and the group.

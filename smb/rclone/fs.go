@@ -96,7 +96,7 @@ func (f *Fs) hasPOSIX(ctx context.Context) (has bool, err error) {
 	err = f.useName(ctx, share, "", nil, func(share *smb.Share, name string) error {
 		info, err := share.Lstat(name)
 		if err == nil {
-			has = info.Sys().(*smb.FileStat).POSIX != nil
+			has = posixOf(info) != nil
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ package rclone
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -120,5 +121,46 @@ func TestPOSIXCase(t *testing.T) {
 		if len(entries) != 1 || entries[0].Size() != int64(len("new content")) || exact && entries[0].Remote() != "FILE" {
 			t.Errorf("%s: after a sync there is %v", remote, entries)
 		}
+	}
+}
+
+// TestPOSIXMetadataRefused copies files with metadata that the server refuses to set, or has no place for. They are copied nevertheless.
+func TestPOSIXMetadataRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rigtest.StartPOSIX(t, "../..", rig.Config{Mode: mode, Share: []string{"mangled names = no"}, Shares: windowsShare})
+			path := configure(t, srv, map[string]string{"POSIX": "true"})
+			from := t.TempDir()
+			file := filepath.Join(from, "file")
+			must(t, os.WriteFile(file, []byte("content"), 0o644))
+			must(t, os.Chmod(file, 0o604))
+			must(t, os.Chown(file, 12345, 54321))
+			ctx, ci := fs.AddConfig(t.Context())
+			ci.Metadata = true
+			local, err := fs.NewFs(ctx, from)
+			must(t, err)
+			for _, remote := range []string{path + "/posix", "tarnrig:windows/windows"} {
+				there := open(t, remote)
+				if err := rsync.CopyDir(ctx, there, local, false); err != nil {
+					t.Errorf("%s: %v", remote, err)
+				}
+				fi, err := os.Stat(filepath.Join(srv.Dir, there.Root()[strings.Index(there.Root(), "/"):], "file"))
+				if err != nil {
+					t.Errorf("%s: %v", remote, err)
+					continue
+				}
+				if fi.Size() != int64(len("content")) || strings.HasSuffix(remote, "posix") && fi.Mode() != 0o604 {
+					t.Errorf("%s: %d bytes, %v", remote, fi.Size(), fi.Mode())
+				}
+				o, err := there.NewObject(ctx, "file")
+				must(t, err)
+				if _, err := there.Copy(ctx, o, "copied"); err != nil {
+					t.Errorf("%s: copying: %v", remote, err)
+				}
+			}
+		})
 	}
 }
