@@ -22,16 +22,9 @@ type Config struct {
 	// grows, four times as large each time (64 times where a round trip takes more
 	// than a millisecond) and for the whole connection, while it is what limits the
 	// peer, up to MaxWindow: Window to 2^31-1; 0: 4 MiB, or Window if that is more.
-	// MaxWindow equal to Window keeps it fixed.
-	Window, MaxWindow int
-	// Rate bounds how far the window grows, in bytes a second: not beyond what a peer
-	// can send at that rate in a round trip, which is measured, or in two that are
-	// much longer than a millisecond, since such round trips vary. A window larger than
-	// that lets the sockets' buffers fill, where the bytes leave the processor's caches
-	// before they are read. Where a round trip takes a millisecond or less, a window does not
+	// MaxWindow equal to Window keeps it fixed. Where a round trip takes a millisecond or less, a window does not
 	// grow that may become less than twice as large, unless it becomes MaxWindow.
-	// 0: no bound but MaxWindow and Unread.
-	Rate int
+	Window, MaxWindow int
 	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
 	// to 1 MiB (wire.MaxRead); 0: 64 KiB.
 	MaxRead int
@@ -236,7 +229,6 @@ func (c Config) normal() (Config, error) {
 		{"MaxFrameSize", c.MaxFrameSize, minMaxFrame, maxMaxFrame},
 		{"Window", c.Window, 1, maxWindow},
 		{"MaxWindow", c.MaxWindow, c.Window, maxWindow},
-		{"Rate", c.Rate, 0, math.MaxInt},
 		{"MaxRead", c.MaxRead, minMaxFrame, wire.MaxRead},
 		{"ConnWindow", c.ConnWindow, initialWindow, maxWindow},
 		{"Unread", c.Unread, 1, math.MaxInt},

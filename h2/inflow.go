@@ -135,7 +135,7 @@ func (f *inflow) growConn(u *windowUpdate, n int, now instant) int {
 	if f.rtt <= steadyRTT || f.cfg.MaxWindow == f.cfg.Window {
 		return 0 // not known, or near: more would not help
 	}
-	most := min(twice(f.boundByRate(f.cfg.MaxWindow)), f.cfg.Unread)
+	most := min(twice(f.cfg.MaxWindow), f.cfg.Unread)
 	if f.size >= most || !f.pace.fill(f.size, n, f.rtt, now) || !f.confirm(u, now) {
 		return 0
 	}
@@ -240,23 +240,11 @@ func (f *inflow) nextWindow(streams int) int {
 	if f.window <= next/factor { // the product could be beyond an int of 32 bits
 		next = factor * f.window
 	}
-	return f.boundByRate(next)
-}
-
-// boundByRate returns window, or what arrives at [Config.Rate] while a peer must be able to send, if that is less.
-func (f *inflow) boundByRate(window int) int {
-	if rate := f.cfg.Rate; rate > 0 {
-		return int(min(float64(window), float64(rate)*sendingTime(f.rtt).Seconds()))
-	}
-	return window
+	return next
 }
 
 // twice returns 2*window, at most the largest window of HTTP/2.
 func twice(window int) int { return window + min(window, maxWindow-window) }
-
-// sendingTime returns for how long a peer must be able to send without a WINDOW_UPDATE: a
-// round trip, and once more the part of it above steadyRTT.
-func sendingTime(rtt time.Duration) time.Duration { return rtt + max(0, rtt-steadyRTT) }
 
 // pace times how fast a window is filled, and so finds whether the window is what limits the peer.
 type pace struct {

@@ -32,7 +32,6 @@ var flowConfigs = []Config{
 	{Window: 3, MaxWindow: 1 << 20, ConnWindow: initialWindow},
 	{Window: 64 << 10, MaxWindow: 16 << 20, ConnWindow: initialWindow, Unread: 1},
 	{Window: 256 << 10, MaxWindow: 256 << 10, Unread: 100 << 10},
-	{Rate: 50 << 20},
 	{Window: 1 << 30, MaxWindow: maxWindow, ConnWindow: maxWindow, Unread: 1 << 30},
 }
 
@@ -361,7 +360,6 @@ func TestInflowFillsLinks(t *testing.T) {
 		{"100 ms and loss of 1 %", link{rtt: 100 * ms, rate: 20 * mb, loss: 0.01, streams: 1}, Config{}, 10},
 		{"20 ms, 64 short streams", link{rtt: 20 * ms, rate: 200 * mb, streams: 64, message: 64 << 10}, Config{}, 12},
 		{"20 ms, window fixed", link{rtt: 20 * ms, rate: 100 * mb, streams: 1}, Config{Window: 1 << 20, MaxWindow: 1 << 20}, 6},
-		{"100 ms, Rate of 20 MB/s", link{rtt: 100 * ms, rate: 20 * mb, streams: 1}, Config{Rate: 20 * mb}, 8},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			const trips = 40

@@ -29,8 +29,6 @@ func TestNextWindow(t *testing.T) {
 		{"short round trip", steadyRTT, 1, nil, growth * window},
 		{"long round trip", steadyRTT + 1, 1, nil, longGrowth * window},
 		{"MaxWindow", time.Second, 1, func(c *Config) { c.MaxWindow = 300 << 10 }, 300 << 10},
-		{"Rate, short round trip", steadyRTT, 1, func(c *Config) { c.Rate = 300 << 20 }, 300 << 20 / 1000},
-		{"Rate, long round trip", 10 * time.Millisecond, 1, func(c *Config) { c.Rate = 100 << 20 }, 100 << 20 * 19 / 1000},
 		{"Unread of many streams", time.Second, 16, nil, 64 << 20 / 16},
 		{"Unread of more", time.Second, 256, nil, 64 << 20 / 256},
 		{"large MaxWindow, many times more than an int of 32 bits", time.Second, 1, func(c *Config) { c.Window, c.MaxWindow, c.Unread = 64<<20, 100<<20, 100<<20 }, 100 << 20},
@@ -93,16 +91,16 @@ func growNow(f *inflow, n int) (u windowUpdate) {
 func TestNearWindowStays(t *testing.T) {
 	const window = 256 << 10
 	for _, x := range []struct {
-		rate, most, want int
+		unread, most, want int
 	}{
-		{2*window*1000 - 1000, 4 << 20, window},
-		{2 * window * 1000, 4 << 20, 2 * window},
-		{1 << 30, window * 3 / 2, window * 3 / 2},
+		{2*window - 1, 4 << 20, window},
+		{2 * window, 4 << 20, 2 * window},
+		{64 << 20, window * 3 / 2, window * 3 / 2},
 	} {
-		f := measured(t, Config{Window: window, MaxWindow: x.most, Rate: x.rate}, steadyRTT, 2)
+		f := measured(t, Config{Window: window, MaxWindow: x.most, Unread: x.unread}, steadyRTT, 2)
 		growNow(f, window)
 		if f.window != x.want {
-			t.Errorf("%d bytes a second, at most %d: a window of %d, not %d", x.rate, x.most, f.window, x.want)
+			t.Errorf("Unread %d, at most %d: a window of %d, not %d", x.unread, x.most, f.window, x.want)
 		}
 	}
 }
@@ -147,7 +145,7 @@ func TestPace(t *testing.T) {
 }
 
 // TestConnWindowGrows: the connection's window becomes twice as large when it limits the peer over a long round trip, to at most twice
-// MaxWindow, to what arrives at Config.Rate and to Unread.
+// MaxWindow and to Unread.
 func TestConnWindowGrows(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -164,7 +162,6 @@ func TestConnWindowGrows(t *testing.T) {
 		{"fixed windows", certainRTT, 2, Config{Window: 4 << 20, MaxWindow: 4 << 20, ConnWindow: 1 << 20}, 1 << 20},
 		{"MaxWindow", certainRTT, 2, Config{MaxWindow: 768 << 10}, 3 << 19},
 		{"MaxWindow that is less", certainRTT, 2, Config{MaxWindow: 300 << 10}, defaultConnWin},
-		{"Rate", certainRTT, 2, Config{Rate: 50 << 20}, 2 * int(50<<20*0.015)},
 		{"Unread", certainRTT, 2, Config{Unread: 1100 << 10}, 1100 << 10},
 	} {
 		f := measured(t, x.conf, x.rtt, x.timed)

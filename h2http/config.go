@@ -45,7 +45,6 @@ const (
 	beginWindow        = 352 << 10
 	beginConnWindow    = 1 << 20
 	mostWindow         = 16 << 20
-	windowRate         = 1_250_000_000 // bytes a second, h2.Config.Rate: 10 Gbit/s
 	mostRead           = 256 << 10
 	mostUnread         = 32 << 20 // of all streams of a server's connection: two of the largest windows
 	minConnWindow      = 65535    // RFC 9113 section 6.9.2
@@ -66,7 +65,6 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		MaxHeaderList:   int(min(maxHeaderBytes+perField*typicalFields, maxHeaderList)),
 		Window:          beginWindow,
 		MaxWindow:       mostWindow,
-		Rate:            windowRate,
 		MaxRead:         mostRead,
 	}
 	if conf == nil {
