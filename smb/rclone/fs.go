@@ -442,10 +442,19 @@ func (f *Fs) setPOSIX(share *smb.Share, name string, a attributes) error {
 	return err
 }
 
+// isFollowed reports whether an object's name is that of a symbolic link that is followed.
+func (f *Fs) isFollowed(share *smb.Share, name string) (bool, error) {
+	if !f.opt.CopyLinks {
+		return false, nil
+	}
+	info, err := share.Lstat(name)
+	return err == nil && info.Mode()&iofs.ModeSymlink != 0, err
+}
+
 // Move renames a file, and replaces one that has the name.
 func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
 	o, from, ok := f.sameShare(src, remote)
-	if !ok || o.link || f.isLink(remote) { // Samba 4.22 makes an empty file of a link that is renamed: rclone makes another link then
+	if !ok || o.link || f.isLink(remote) { // Samba 4.22 makes empty files of links that are renamed: rclone makes others then
 		return nil, fs.ErrorCantMove
 	}
 	a, err := attributesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))
@@ -453,6 +462,11 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		return nil, err
 	}
 	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
+		if link, err := o.fs.isFollowed(share, from); err != nil {
+			return err
+		} else if link {
+			return fs.ErrorCantMove
+		}
 		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet.
 		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 			return err
@@ -496,6 +510,9 @@ func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string
 		before, err := share.Lstat(from)
 		if err != nil {
 			return err
+		}
+		if before.Mode()&iofs.ModeSymlink != 0 {
+			return fs.ErrorCantDirMove
 		}
 		move := func() error { return share.RenameNoReplace(from, name) }
 		return f.withParents(share, name, func() error { return rename(share.Lstat, before, from, name, move) })

@@ -120,3 +120,35 @@ func TestUpdateLink(t *testing.T) {
 		})
 	}
 }
+
+// TestMoveLink moves links that are followed, which Samba makes empty files of when they are renamed.
+func TestMoveLink(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+	f := open(t, configure(t, srv, map[string]string{"POSIX": "true", "COPY_LINKS": "true"}))
+	put(t, f, "file", "content")
+	put(t, f, "dir/file", "content")
+	for name, target := range map[string]string{"link": "file", "linked": "dir"} {
+		must(t, os.Symlink(target, filepath.Join(srv.Dir, name)))
+	}
+	o, err := f.NewObject(t.Context(), "link")
+	must(t, err)
+	if _, err := f.Move(t.Context(), o, "moved"); err != fs.ErrorCantMove {
+		t.Errorf("moving a link: %v", err)
+	}
+	if err := f.DirMove(t.Context(), f, "linked", "another"); err != fs.ErrorCantDirMove {
+		t.Errorf("moving a link to a directory: %v", err)
+	}
+	if got := names(t, srv.Dir); got != "dir file link linked" {
+		t.Errorf("there is %s", got)
+	}
+	for name, target := range map[string]string{"link": "file", "linked": "dir"} {
+		if to, err := os.Readlink(filepath.Join(srv.Dir, name)); to != target || err != nil {
+			t.Errorf("%s leads to %q, %v", name, to, err)
+		}
+	}
+	if o, err = f.NewObject(t.Context(), "file"); err != nil {
+		t.Error(err)
+	} else if _, err := f.Move(t.Context(), o, "renamed"); err != nil {
+		t.Errorf("moving a file: %v", err)
+	}
+}

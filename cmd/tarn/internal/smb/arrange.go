@@ -72,7 +72,48 @@ func runMkdir(ctx context.Context, a *app, args []string) error {
 // runMove renames: into an existing directory, or to another name. An existing file of that name
 // is not replaced.
 func runMove(ctx context.Context, a *app, args []string) error {
-	return a.rename(ctx, args, "moved", (*client.Share).RenameNoReplace)
+	return a.rename(ctx, args, "moved", move)
+}
+
+// move renames a file. Samba 4.22 makes an empty file of a symbolic link that a client has made, which it keeps in an empty file: such a link
+// is made anew, with its times. Without the POSIX extensions that is done afterwards, since other servers rename links.
+func move(share *client.Share, from, to string) error {
+	info, err := share.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink == 0 || info.Size() > 0 {
+		return share.RenameNoReplace(from, to)
+	}
+	target, err := share.Readlink(from)
+	if err != nil {
+		return err
+	}
+	st := info.Sys().(*client.FileStat)
+	if st.POSIX != nil {
+		if err := makeLink(share, target, to, st); err != nil {
+			return err
+		}
+		return share.Remove(from)
+	}
+	if err := share.RenameNoReplace(from, to); err != nil {
+		return err
+	}
+	if now, err := share.Lstat(to); err != nil || !now.Mode().IsRegular() || now.Size() > 0 {
+		return err
+	}
+	if err := share.Remove(to); err != nil {
+		return err
+	}
+	return makeLink(share, target, to, st)
+}
+
+// makeLink makes a symbolic link with the times of another.
+func makeLink(share *client.Share, target, name string, times *client.FileStat) error {
+	if err := share.Symlink(target, name); err != nil {
+		return err
+	}
+	return share.Lchtimes(name, times.LastAccessTime, times.LastWriteTime)
 }
 
 // runLink makes hard links, named as by runMove, or one symbolic link.

@@ -52,3 +52,33 @@ func TestPOSIX(t *testing.T) {
 		t.Errorf("%d: %s", r.status, r.err)
 	}
 }
+
+// TestMoveLinks renames symbolic links that a client has made, which Samba 4.22 makes empty files of, and one of the server's disk.
+func TestMoveLinks(t *testing.T) {
+	s := server{rigtest.StartPOSIX(t, "../../../..", rig.Config{})}
+	t.Setenv("SMB_PASSWORD", s.Password)
+	for _, options := range [][]string{{"-posix"}, {}} {
+		must(t, "mkdir", s.url("dir"))
+		must(t, "ln", "-posix", "-s", "target", s.url("made"))
+		must(t, "ln", "-posix", "-s", "target", s.url("other"))
+		if err := os.Symlink("target", filepath.Join(s.Dir, "disk")); err != nil {
+			t.Fatal(err)
+		}
+		mv := append([]string{"mv"}, options...)
+		must(t, append(mv, s.url("made"), s.url("renamed"))...)
+		must(t, append(mv, s.url("renamed"), s.url("disk"), s.url("dir"))...)
+		if r := run(t.Context(), "mv", "-posix", s.url("other"), s.url("dir/disk")); r.status != cli.Failed || !strings.Contains(r.err, "exist") {
+			t.Errorf("onto a link: %d: %s", r.status, r.err)
+		}
+		out := must(t, "ls", "-l", "-posix", s.url("")).out + must(t, "ls", "-l", "-posix", s.url("dir")).out
+		for _, want := range []string{" renamed -> target\n", " disk -> target\n", " other -> target\n"} {
+			if strings.Count(out, want) != 1 || strings.Contains(out, " made") {
+				t.Errorf("%v: %q is not once in\n%s", options, want, out)
+			}
+		}
+		if to, err := os.Readlink(filepath.Join(s.Dir, "dir", "disk")); to != "target" || err != nil {
+			t.Errorf("the link of the server's disk: %q, %v", to, err)
+		}
+		must(t, "rm", "-r", "-posix", s.url("dir"), s.url("other"))
+	}
+}
