@@ -83,6 +83,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		call.timer.Set(time.Now().Add(timeout))
 	}
 	if st := call.tap(call); st != nil {
+		call.endCall()
 		c.refuse(s, sh.subtype, &refusal{httpStatus: httpOK, st: st})
 		return
 	}
@@ -92,6 +93,8 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	if sh.refuse != nil {
 		if sh.refuse.unregistered && len(c.srv.opts.stats) > 0 {
 			call.unregistered()
+		} else {
+			call.endCall()
 		}
 		c.refuse(s, sh.subtype, sh.refuse)
 		return
@@ -152,11 +155,12 @@ func hasBinary(fs []h2.Field) bool {
 	return false
 }
 
-// unregistered reports a call of a method that no service has to the statistics handlers, on a goroutine of its own.
+// unregistered reports a call of a method that no service has to the statistics handlers, on a goroutine of its own, and then ends it.
 func (c *serverCall) unregistered() {
 	c.conn.srv.handlers.Add(1)
 	go func() {
 		defer c.conn.srv.handlers.Done()
+		defer c.endCall()
 		c.statsUnregistered(c)
 	}()
 }

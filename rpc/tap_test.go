@@ -3,11 +3,14 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
@@ -94,4 +97,79 @@ func TestTapDeadline(t *testing.T) {
 			t.Errorf("the handle's context ended with %v", waits)
 		}
 	})
+}
+
+// TestTapContextOfARefusedCall: the handle's context ends with a call that is refused, and not with its deadline, up to which a client could
+// otherwise make the server keep it.
+func TestTapContextOfARefusedCall(t *testing.T) {
+	carriers := map[string]func(*testing.T, *rpc.Server) func(*http.Request) error{
+		"Serve": func(t *testing.T, s *rpc.Server) func(*http.Request) error {
+			addr := serve(t, s)
+			rt := &h2http.Transport{Config: h2http.Config{Pool: tarntest.NewPool(t)}}
+			t.Cleanup(rt.CloseIdleConnections)
+			return func(r *http.Request) error {
+				r.URL.Host = addr
+				res, err := rt.RoundTrip(r)
+				if err == nil {
+					res.Body.Close()
+				}
+				return err
+			}
+		},
+		"ServeHTTP": func(_ *testing.T, s *rpc.Server) func(*http.Request) error {
+			return func(r *http.Request) error {
+				r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+				s.ServeHTTP(httptest.NewRecorder(), r)
+				return nil
+			}
+		},
+	}
+	requests := map[string]func(*http.Request){
+		"unknown method":   func(r *http.Request) { r.URL.Path = testServicePath + "Nothing" },
+		"unknown service":  func(r *http.Request) { r.URL.Path = "/nothing.Service/UnaryCall" },
+		"unknown encoding": func(r *http.Request) { r.Header.Set("Grpc-Encoding", "none-such") },
+		"the tap":          func(r *http.Request) { r.Header.Set("Refuse", "1") },
+	}
+	for carrier, start := range carriers {
+		for what, change := range requests {
+			for stats, opts := range map[string][]rpc.ServerOption{"": nil, " with statistics": {rpc.StatsHandler(newJournal())}} {
+				t.Run(carrier+"/"+what+stats, func(t *testing.T) {
+					given := make(chan context.Context, 1)
+					s := rpc.NewServer(append(opts, rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true),
+						rpc.InTapHandle(func(ctx context.Context, i *tap.Info) (context.Context, error) {
+							given <- ctx
+							if len(i.Header.Get("refuse")) > 0 {
+								return nil, errors.New("no")
+							}
+							return ctx, nil
+						}))...)
+					pb.RegisterTestServiceServer(s, &testService{})
+					call := start(t, s)
+					for _, timeout := range []string{"", "1H"} {
+						r, err := http.NewRequestWithContext(ctxFor(t), http.MethodPost, "http://server"+testServicePath+"UnaryCall", http.NoBody)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if carrier == "ServeHTTP" {
+							r = r.WithContext(context.Background()) // a server that does not end it
+						}
+						r.Header.Set("Content-Type", "application/grpc")
+						if timeout != "" {
+							r.Header.Set("Grpc-Timeout", timeout)
+						}
+						change(r)
+						if err := call(r); err != nil {
+							t.Fatal(err)
+						}
+						ctx := <-given
+						select {
+						case <-ctx.Done():
+						case <-time.After(hang):
+							t.Errorf("the context has not ended, timeout %q", timeout)
+						}
+					}
+				})
+			}
+		}
+	}
 }

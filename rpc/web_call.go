@@ -56,6 +56,7 @@ func (c *webCall) serve(no *webRefusal) {
 	}
 	c.user = c
 	if st := c.tap(c); st != nil {
+		defer c.endContext(context.Canceled)
 		c.closeIfEnded()
 		c.refuse(&webRefusal{httpStatus: c.httpStatus(st.Code()), st: st})
 		return
@@ -64,6 +65,7 @@ func (c *webCall) serve(no *webRefusal) {
 		c.statsArrived(c.wireLength())
 	}
 	if no != nil {
+		defer c.endContext(context.Canceled)
 		c.refuse(no)
 		if no.unregistered && len(c.srv.opts.stats) > 0 {
 			c.statsUnregistered(c)
