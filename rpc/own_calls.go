@@ -139,9 +139,7 @@ func (c *clientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 		err = c.Usable()
 	}
 	if err == nil && desc.ClientStreams { // otherwise the header is sent together with the request
-		s.sendMu.Lock()
-		err = s.openLocked(h2.Out{})
-		s.sendMu.Unlock()
+		err = s.openNow()
 	}
 	if err != nil {
 		s.finish(err)

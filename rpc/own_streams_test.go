@@ -3,6 +3,8 @@ package rpc_test
 import (
 	"context"
 	"io"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,5 +170,95 @@ func TestProducersStreamEnds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// failingCreds are per-RPC credentials that fail in some way the first time.
+type failingCreds struct {
+	fail func() error
+	done atomic.Bool
+}
+
+func (f *failingCreds) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if f.done.CompareAndSwap(false, true) {
+		return nil, f.fail()
+	}
+	return nil, nil
+}
+func (*failingCreds) RequireTransportSecurity() bool { return false }
+
+// TestProducersStreamIsNotOpened: a stream of a producer ends whose credentials fail, panic or end the goroutine, whichever method opens it, and
+// its other methods say so.
+func TestProducersStreamIsNotOpened(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	cc := dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+producing+`":{}}]}`))
+	b := &connOfProducer{}
+	if _, err := pb.NewTestServiceClient(cc).EmptyCall(context.WithValue(ctxFor(t), builderKey{}, b), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	// apart runs f, which may end its goroutine, and returns what it has panicked with.
+	apart := func(t *testing.T, what string, f func()) (panicked any) {
+		t.Helper()
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			defer func() { panicked = recover() }()
+			f()
+		}()
+		select {
+		case <-returned:
+		case <-time.After(hang):
+			t.Fatalf("%s does not return", what)
+		}
+		return panicked
+	}
+	for name, fail := range map[string]func() error{
+		"error": func() error { return status.Error(codes.Unauthenticated, "no") },
+		"panic": func() error { panic("credentials") },
+		"exit":  func() error { runtime.Goexit(); return nil },
+	} {
+		want := codes.Unknown
+		if name == "error" {
+			want = codes.Unauthenticated
+		}
+		for kind, desc := range map[string]*grpc.StreamDesc{"NewStream": {ClientStreams: true, ServerStreams: true}} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				finished := make(chan error, 2)
+				var s grpc.ClientStream
+				panicked := apart(t, kind, func() {
+					var err error
+					s, err = b.cc.NewStream(ctxFor(t), desc, pb.TestService_StreamingOutputCall_FullMethodName,
+						grpc.PerRPCCredentials(&failingCreds{fail: fail}), grpc.OnFinish(func(err error) { finished <- err }))
+					if (err != nil) != (kind == "NewStream") {
+						t.Errorf("NewStream: %v", err)
+					}
+					switch kind {
+					case "RecvMsg":
+						_ = s.RecvMsg(new(pb.StreamingOutputCallResponse))
+					case "Header":
+						_, _ = s.Header()
+					case "SendMsg":
+						_ = s.SendMsg(&pb.StreamingOutputCallRequest{})
+					}
+				})
+				if (panicked != nil) != (name == "panic") {
+					t.Errorf("the panic is %v", panicked)
+				}
+				if kind != "NewStream" {
+					if p := apart(t, "SendMsg", func() {
+						if err := s.SendMsg(&pb.StreamingOutputCallRequest{}); kind != "SendMsg" && err != nil { // RecvMsg has the reason
+							t.Errorf("SendMsg: %v", err)
+						}
+					}); p != nil {
+						t.Errorf("SendMsg panics with %v", p)
+					}
+					apart(t, "CloseSend", func() { _ = s.CloseSend() })
+					apart(t, "RecvMsg", func() { wantCode(t, s.RecvMsg(new(pb.StreamingOutputCallResponse)), want) })
+				}
+				if n := len(finished); n != 1 {
+					t.Errorf("OnFinish has run %d times", n)
+				}
+			})
+		}
 	}
 }
