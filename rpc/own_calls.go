@@ -157,10 +157,18 @@ func (c *clientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	return s, nil
 }
 
-// openLocked opens the stream with out. sendMu is held.
-func (s *ownStream) openLocked(out h2.Out) error {
+// openLocked opens the stream with out. If that fails, also by a panic, the attempt ends, so that nothing waits for it or writes to it. sendMu is
+// held.
+func (s *ownStream) openLocked(out h2.Out) (err error) {
 	s.opened.Store(true)
-	return s.open(out)
+	err = errExited // unless a function of the application's returns
+	defer func() {
+		if err != nil {
+			s.a.abort(status.Convert(err))
+		}
+	}()
+	err = s.open(out)
+	return err
 }
 
 // outcome is the call's error, once it has ended.

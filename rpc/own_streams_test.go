@@ -221,7 +221,8 @@ func TestProducersStreamIsNotOpened(t *testing.T) {
 		if name == "error" {
 			want = codes.Unauthenticated
 		}
-		for kind, desc := range map[string]*grpc.StreamDesc{"NewStream": {ClientStreams: true, ServerStreams: true}} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"NewStream": {ClientStreams: true, ServerStreams: true}, "RecvMsg": {ServerStreams: true},
+			"Header": {ServerStreams: true}, "SendMsg": {ServerStreams: true}} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				finished := make(chan error, 2)
 				var s grpc.ClientStream
@@ -245,12 +246,14 @@ func TestProducersStreamIsNotOpened(t *testing.T) {
 					t.Errorf("the panic is %v", panicked)
 				}
 				if kind != "NewStream" {
-					if p := apart(t, "SendMsg", func() {
-						if err := s.SendMsg(&pb.StreamingOutputCallRequest{}); kind != "SendMsg" && err != nil { // RecvMsg has the reason
-							t.Errorf("SendMsg: %v", err)
+					if kind != "SendMsg" {
+						if p := apart(t, "SendMsg", func() {
+							if err := s.SendMsg(&pb.StreamingOutputCallRequest{}); err != nil { // RecvMsg has the reason
+								t.Errorf("SendMsg: %v", err)
+							}
+						}); p != nil {
+							t.Errorf("SendMsg panics with %v", p)
 						}
-					}); p != nil {
-						t.Errorf("SendMsg panics with %v", p)
 					}
 					apart(t, "CloseSend", func() { _ = s.CloseSend() })
 					apart(t, "RecvMsg", func() { wantCode(t, s.RecvMsg(new(pb.StreamingOutputCallResponse)), want) })
