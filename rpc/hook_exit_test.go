@@ -2,19 +2,27 @@ package rpc_test
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/proto"
 )
 
 // exiting is a stats handler that ends the goroutine at the first event of one kind, as testing.T.FailNow does.
@@ -216,6 +224,167 @@ func TestDialerThatExits(t *testing.T) {
 			if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.WaitForReady(true)); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// failingStats is a stats handler that fails at the first event of a kind, or at every event, and counts ends and trailers.
+type failingStats struct {
+	exiting
+	every    bool
+	fail     func()
+	trailers atomic.Int32
+	ends     atomic.Int32
+	ended    chan struct{} // receives at each End
+}
+
+func (f *failingStats) HandleRPC(_ context.Context, s stats.RPCStats) {
+	switch s.(type) {
+	case *stats.OutTrailer:
+		f.trailers.Add(1)
+	case *stats.End:
+		f.ends.Add(1)
+		f.ended <- struct{}{}
+	}
+	if f.every || f.is(s) && f.done.CompareAndSwap(false, true) {
+		f.fail()
+	}
+}
+
+// eachFailing calls f with stats handlers that fail in each way at each event of a response, and at all events.
+func eachFailing(t *testing.T, f func(t *testing.T, h *failingStats, kind string)) {
+	events := maps.Clone(outEvents)
+	events["every event"] = nil
+	for how, fail := range map[string]func(){"exit": runtime.Goexit, "panic": func() { panic("the stats handler's") }} {
+		for event, is := range events {
+			for _, kind := range []string{"unary", "stream", "refused"} {
+				if kind == "refused" && (event == "header" || event == "payload") {
+					continue // nothing else is sent
+				}
+				t.Run(how+"/"+kind+"/"+event, func(t *testing.T) {
+					f(t, &failingStats{exiting: exiting{is: is}, every: is == nil, fail: fail, ended: make(chan struct{}, 10)}, kind)
+				})
+			}
+		}
+	}
+}
+
+// TestStatsHandlerThatFailsOverEachCarrier: a call ends, once, whose stats handler ends the goroutine or panics, which net/http recovers from.
+func TestStatsHandlerThatFailsOverEachCarrier(t *testing.T) {
+	faultnet.NeedsTCP(t, "net/http serves and dials")
+	for _, w := range ways {
+		if w.grpcgo {
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			eachFailing(t, func(t *testing.T, h *failingStats, kind string) {
+				if w.http == nil && w.protocol == rpc.GRPC && strings.Contains(t.Name(), "/panic/") {
+					t.Skip("a panic of a stats handler ends the program")
+				}
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.StatsHandler(h), rpc.MaxSendMsgSize(1000),
+					rpc.PanicHandler(func(string, any, []byte) {}))
+				pb.RegisterTestServiceServer(s, &testService{})
+				var cc *rpc.ClientConn
+				if w.http == nil {
+					cc = w.dial(t, serve(t, s))
+				} else {
+					t.Cleanup(s.Stop)
+					cc = w.dial(t, w.http(t, s))
+				}
+				c := pb.NewTestServiceClient(cc)
+				ctx := ctxFor(t)
+				size := int32(10)
+				switch kind {
+				case "unary":
+					_, _ = c.UnaryCall(ctx, &pb.SimpleRequest{})
+				case "refused":
+					size = 2000
+					fallthrough
+				default:
+					st, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: size}}})
+					for err == nil {
+						_, err = st.Recv()
+					}
+				}
+				if ctx.Err() != nil {
+					t.Error("the call has not ended")
+				}
+				select {
+				case <-h.ended:
+				case <-time.After(hang):
+					t.Error("the stats handler has not got the end")
+				}
+				s.GracefulStop()
+				if n, ends := h.trailers.Load(), h.ends.Load(); n > 1 || ends != 1 {
+					t.Errorf("the stats handler has got %d trailers and %d ends", n, ends)
+				}
+			})
+		})
+	}
+}
+
+// TestStatsHandlerThatFailsAtTheStatus: a status that has been sent is not followed by another one when a stats handler fails at it.
+func TestStatsHandlerThatFailsAtTheStatus(t *testing.T) {
+	for name, contentType := range map[string]string{"gRPC": "application/grpc", "gRPC-Web": "application/grpc-web+proto", "Connect": "application/connect+proto"} {
+		t.Run(name, func(t *testing.T) {
+			eachFailing(t, func(t *testing.T, h *failingStats, kind string) {
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.StatsHandler(h), rpc.MaxSendMsgSize(1000),
+					rpc.PanicHandler(func(string, any, []byte) {}))
+				pb.RegisterTestServiceServer(s, &testService{})
+				method, size := "StreamingOutputCall", int32(10)
+				switch {
+				case kind == "unary" && name == "Connect":
+					t.Skip("its status is no part of the body")
+				case kind == "unary":
+					method = "UnaryCall"
+				case kind == "refused":
+					size = 2000
+				}
+				in, err := proto.Marshal(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: size}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if method == "UnaryCall" {
+					in = nil
+				}
+				r := httptest.NewRequest(http.MethodPost, testServicePath+method, strings.NewReader(string(prefixed(0, in))))
+				r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+				r.Header.Set("Content-Type", contentType)
+				w := httptest.NewRecorder()
+				returned := make(chan struct{})
+				go func() {
+					defer close(returned)
+					defer func() { _ = recover() }()
+					s.ServeHTTP(w, r)
+				}()
+				<-returned
+				s.GracefulStop()
+				var statuses []string
+				for name, values := range w.Header() { // of gRPC
+					if strings.HasSuffix(strings.ToLower(name), "grpc-status") {
+						statuses = append(statuses, values...)
+					}
+				}
+				for out := w.Body.Bytes(); len(out) > 0; {
+					n := 5 + int(binary.BigEndian.Uint32(out[1:]))
+					if out[0]&0x82 != 0 { // of gRPC-Web and Connect
+						statuses = append(statuses, string(out[5:n]))
+					}
+					out = out[n:]
+				}
+				if len(statuses) != 1 {
+					t.Fatalf("there are %d statuses: %q", len(statuses), statuses)
+				}
+				text := statuses[0]
+				internal := text == "13" || strings.Contains(text, "grpc-status: 13") || strings.Contains(text, "internal")
+				// Otherwise the status has been sent when the handler fails.
+				if before := h.every || strings.HasSuffix(t.Name(), "/header") || kind == "stream" && strings.HasSuffix(t.Name(), "/payload"); internal != before {
+					t.Errorf("the status is %q", text)
+				}
+				if n, ends := h.trailers.Load(), h.ends.Load(); n > 1 || ends != 1 {
+					t.Errorf("the stats handler has got %d trailers and %d ends", n, ends)
+				}
+			})
 		})
 	}
 }

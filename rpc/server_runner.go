@@ -200,9 +200,10 @@ func (r *runner) exited(c serverCarrier) {
 	if r.ended {
 		return // by a statistics handler, at the very end
 	}
+	err := errNoReturn
+	defer func() { r.report(c, c.server(), err) }() // also if a stats handler fails again
 	logger.Errorf("the handler of %s called runtime.Goexit", c.asked().path)
-	st := r.sendStatus(c, status.Convert(errNoReturn))
-	r.report(c, c.server(), st.Err())
+	err = r.sendStatus(c, status.Convert(errNoReturn)).Err()
 }
 
 // unary runs a unary handler and sends its reply.

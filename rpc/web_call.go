@@ -367,6 +367,9 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 // writeStatus sends the status, nil for OK, as far as the protocol has it in the body; net/http sends what is in trailers when ServeHTTP returns.
 // sendMu is held.
 func (c *webCall) writeStatus(st *status.Status) (*status.Status, error) {
+	if c.over { // a stats handler that was called after the status has failed
+		return st, errCallOver
+	}
 	// A handler that was ended by the deadline, the client or Stop may return any error, or none; the context has the cause. Over gRPC its stream
 	// has been reset.
 	if code := st.Code(); (code == codes.Canceled || code == codes.OK) && c.Err() != nil {
