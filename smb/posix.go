@@ -176,7 +176,7 @@ func (f *File) chmod(mode fs.FileMode) error {
 	if iderr != nil || id == 0 {
 		return errors.Join(err, iderr)
 	}
-	return f.Share().runIn(ctx, operation{kind: opSet, name: f.h.name, do: func(ctx context.Context, t view, remote string) error {
+	return f.Share().runIn(ctx, operation{kind: opSetReopened, name: f.h.name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
 		req.Access |= proto.AccessWriteDAC
 		req.Contexts.QueryOnDiskID = true
@@ -187,7 +187,9 @@ func (f *File) chmod(mode fs.FileMode) error {
 		if !t.posix || r.Contexts.DiskFileID != id {
 			err = fmt.Errorf("%w: the file that was opened again has another name", ErrHandleLost)
 		} else {
-			err = t.Do(ctx, t.Call(proto.CommandSetInfo), modeRequest(r.FileID, mode))
+			cl := t.Call(proto.CommandSetInfo)
+			cl.Effect = t.effectOn(remote, "")
+			err = t.Do(ctx, cl, modeRequest(r.FileID, mode))
 		}
 		return errors.Join(err, t.closeID(ctx, r.FileID))
 	}})

@@ -136,7 +136,7 @@ func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 	return s.noteLogin(err)
 }
 
-// setUp negotiates and logs in on nc, a connection with the server with index at. It takes ownership of nc. From then on the
+// setUp negotiates and logs in on nc, a connection with the server with this index. It takes ownership of nc. From then on the
 // session is the client who.
 func (s *Session) setUp(ctx context.Context, nc net.Conn, index int, who identity) (*conn.Conn, error) {
 	c, err := conn.Open(ctx, nc, who.config, who.previous)
