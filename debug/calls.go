@@ -32,11 +32,22 @@ type callsView struct {
 	E       *endpoint.State
 	Blocked int               // streams, on the connections listed
 	Slowest []endpoint.Method // by their 99th percentile
+	Slow    []endpoint.Method // by their slowest call of the last minute; those that have one, at most mostSlow
 	Events  []event           // what went wrong, and how often
 	Conns   []endpoint.Conn
 	First   template.JS
 	CSS     template.CSS
 	JS      template.JS
+}
+
+// mostSlow is how many calls the page lists as the slowest.
+const mostSlow = 8
+
+// slow returns the methods that have a slowest call, the slowest first.
+func slow(methods []endpoint.Method) []endpoint.Method {
+	list := slices.DeleteFunc(slices.Clone(methods), func(m endpoint.Method) bool { return m.Slowest == nil })
+	slices.SortStableFunc(list, func(a, b endpoint.Method) int { return cmp.Compare(b.Slowest.Seconds, a.Slowest.Seconds) })
+	return list[:min(len(list), mostSlow)]
 }
 
 // event is something that happened to connections or streams.
@@ -53,7 +64,7 @@ func (pg *page) calls(s *Snapshot, chosen int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := callsView{Snapshot: s, Title: e.Name, View: "calls", E: e, Slowest: slices.Clone(e.Methods), Conns: e.Connections, Events: events(e),
+	v := callsView{Snapshot: s, Title: e.Name, View: "calls", E: e, Slowest: slices.Clone(e.Methods), Slow: slow(e.Methods), Conns: e.Connections, Events: events(e),
 		First: first, CSS: pg.css, JS: pg.js}
 	for _, c := range e.Connections {
 		v.Blocked += c.Blocked
@@ -129,6 +140,16 @@ func breakable(name string) template.HTML {
 	return template.HTML(out.String() + template.HTMLEscapeString(name[from:]))
 }
 
+// breakableTrace is the identity of a trace as HTML in which a line may break after each eight of its digits.
+func breakableTrace(id string) template.HTML {
+	var out strings.Builder
+	for len(id) > 8 {
+		out.WriteString(template.HTMLEscapeString(id[:8]) + "<wbr>")
+		id = id[8:]
+	}
+	return template.HTML(out.String() + template.HTMLEscapeString(id))
+}
+
 // breakablePeer is an address as HTML in which a line may break before the port.
 func breakablePeer(addr string) template.HTML {
 	i := max(strings.LastIndexByte(addr, ':'), 0)
@@ -159,6 +180,7 @@ func callFunctions() template.FuncMap {
 		},
 		"breakable": breakable,
 		"host":      breakablePeer,
+		"trace":     breakableTrace,
 		"window":    func(n any) string { return plot.Bytes(max(float(n), 0)) },
 	}
 }

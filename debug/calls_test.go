@@ -46,10 +46,10 @@ func serverState() endpoint.State {
 		Observed: true, Calls: 120041, Done: 120000, Failed: 912, Active: 41, Seconds: 900,
 		Methods: []endpoint.Method{
 			{Name: "/shop.Cart/Get", Started: 100000, Active: 3, Codes: map[string]uint64{"OK": 99900, "NotFound": 97}, Seconds: 80, P50: 0.0005, P99: 0.004},
-			{Name: "/shop.Orders/<Place>", Started: 20000, Active: 30, Codes: map[string]uint64{"OK": 19155, "Unavailable": 800, "DeadlineExceeded": 15}, Seconds: 800, P50: 0.03, P99: 1.4},
+			{Name: "/shop.Orders/<Place>", Started: 20000, Active: 30, Codes: map[string]uint64{"OK": 19155, "Unavailable": 800, "DeadlineExceeded": 15}, Seconds: 800, P50: 0.03, P99: 1.4, Slowest: &endpoint.Slow{Seconds: 1.7, Trace: "4bf92f3577b34da6a3ce929d0e0e4736"}},
 			{Name: "/grpc.testing.TestService/CacheableUnaryCall", Started: 4000, Active: 18, Seconds: 3, P50: 0.000007, P99: 0.0573,
 				Codes: map[string]uint64{"OK": 1000, "NotFound": 2711, "DeadlineExceeded": 1650, "FailedPrecondition": 696, "Canceled": 721}},
-			{Name: "/shop.Events/Watch", Started: 41, Active: 8, Codes: map[string]uint64{"OK": 33}, Seconds: 20, P50: 1, P99: 1.1, Minute: endpoint.Recent{Ended: 5, P50: 1.5, P99: 7}},
+			{Name: "/shop.Events/Watch", Started: 41, Active: 8, Codes: map[string]uint64{"OK": 33}, Seconds: 20, P50: 1, P99: 1.1, Minute: endpoint.Recent{Ended: 5, P50: 1.5, P99: 7}, Slowest: &endpoint.Slow{Seconds: 7.25}},
 		},
 		Waits: []endpoint.Wait{
 			{Method: "/shop.Events/Watch", For: "the peer's window or the network", Calls: 4, Oldest: 95 * time.Second},
@@ -82,7 +82,7 @@ func TestCallsPage(t *testing.T) {
 	}
 	code, page := get("?view=calls")
 	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.<wbr>Orders<wbr>/&lt;Place&gt;", "800 Unavailable", "15 Deadline<wbr>Exceeded", "10.0.0.7<wbr>:41034", "26 h", "1 min", "draining",
-		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", `<a href="?format=goroutines&amp;method=%2fshop.`, "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
+		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", `<code class="trace">4bf92f35<wbr>77b34da6<wbr>a3ce929d<wbr>0e0e4736</code>`, `<a href="?format=goroutines&amp;method=%2fshop.`, "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}

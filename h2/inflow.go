@@ -9,7 +9,7 @@ import "time"
 // What the peer may send on the connection and what is not given back are together the whole window; what it may send and what lies unread are
 // together at most Config.Unread and Config.ConnWindow.
 type inflow struct {
-	cfg        *Config       // the windows, Rate and Unread
+	cfg        *Config       // the windows and Unread
 	window     int           // what a stream may hold now; grows to MaxWindow
 	size       int           // the connection's whole window
 	conn       int           // what the peer may send on the connection

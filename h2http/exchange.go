@@ -139,7 +139,7 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 			// The mux has set the pattern, unless it was called with a copy of the request.
 			how := r.counted.outcome(why)
 			name := routeNameOf(x.request.Method, patternOf(&x.request, how))
-			r.counted.count(&x.conn.engine.requests, name, x.began, how)
+			r.counted.count(&x.conn.engine.requests, name, x.began, how, x)
 		}
 	}()
 	x.handler().ServeHTTP(&x.w, &x.request)
@@ -163,6 +163,17 @@ func (x *exchange) handler() http.Handler {
 		x.makeHeader()
 	}
 	return h
+}
+
+// traceparent implements traced.
+func (x *exchange) traceparent() string {
+	if x.request.Header != nil {
+		return x.request.Header.Get("Traceparent")
+	}
+	if values := x.fields.Get("Traceparent"); len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // makeHeader makes the request's Header of its fields.

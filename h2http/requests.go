@@ -48,7 +48,8 @@ func routeNameOf(method, of string) routeName {
 
 // route has what the requests of one route took that have ended, by how they have.
 type route struct {
-	took [outcomes]atomic.Pointer[latency.Histogram] // nil: none has ended so
+	took    [outcomes]atomic.Pointer[latency.Histogram] // nil: none has ended so
+	slowest latency.Slowest
 }
 
 // outcome is how a request has ended: the class of its response's status, or without one.
@@ -81,8 +82,14 @@ func (q *requests) begin() (counted bool) {
 	return true
 }
 
+// traced is a request, which has the field traceparent if it belongs to a trace.
+type traced interface{ traceparent() string }
+
 // add counts a request that ended at the time given.
-func (r *route) add(how outcome, took time.Duration, now monotonic.Instant) {
+func (r *route) add(how outcome, took time.Duration, now monotonic.Instant, of traced) {
+	if r.slowest.Surpasses(took, now) {
+		r.slowest.Keep(took, now, latency.TraceOf(of.traceparent()))
+	}
 	h := r.took[how].Load()
 	if h == nil {
 		r.took[how].CompareAndSwap(nil, new(latency.Histogram))
@@ -168,7 +175,7 @@ func (e *ending) outcome(why error) outcome {
 }
 
 // count counts the request in q, whose name this is, which has begun at began.
-func (e *ending) count(q *requests, name routeName, began monotonic.Instant, how outcome) {
+func (e *ending) count(q *requests, name routeName, began monotonic.Instant, how outcome, of traced) {
 	if e.route == nil || e.name != name {
 		e.name, e.route = name, q.route(name)
 	}
@@ -176,7 +183,7 @@ func (e *ending) count(q *requests, name routeName, began monotonic.Instant, how
 	if ended == 0 {
 		ended = monotonic.Now()
 	}
-	e.route.add(how, ended.Since(began), ended)
+	e.route.add(how, ended.Since(began), ended, of)
 }
 
 // methodOf returns a request's method if it is one of RFC 9110 or RFC 5789: clients may send any others.
@@ -248,6 +255,6 @@ func (r *route) report(name, aborted string, now monotonic.Instant) endpoint.Met
 		m.Seconds += h.Sum().Seconds()
 	}
 	m.Started = all.Total()
-	latency.Report(&m, &all, &last)
+	latency.Report(&m, &all, &last, &r.slowest, now)
 	return m
 }

@@ -111,8 +111,13 @@ func (t *Transport) count(began monotonic.Instant, r *http.Request, resp *http.R
 		how = outcomeOf(resp.StatusCode)
 	}
 	now := monotonic.Now()
-	t.requests.route(routeNameOf(r.Method, host)).add(how, now.Since(began), now)
+	t.requests.route(routeNameOf(r.Method, host)).add(how, now.Since(began), now, (*tracedRequest)(r))
 }
+
+// tracedRequest is a request of a client.
+type tracedRequest http.Request
+
+func (r *tracedRequest) traceparent() string { return r.Header.Get("Traceparent") }
 
 // CloseIdleConnections closes the connections on which no request is under way.
 func (t *Transport) CloseIdleConnections() {

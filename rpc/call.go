@@ -156,7 +156,7 @@ func (c *call) report(t outcome, err error) {
 
 // end ends what init has begun, whatever the protocol.
 func (c *call) end(err error) {
-	c.seen.end(err)
+	c.seen.end(err, nil)
 	if c.cancel != nil {
 		c.cancel()
 	}

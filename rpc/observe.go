@@ -13,6 +13,7 @@ import (
 	"github.com/tarn-go/tarn/internal/latency"
 	"github.com/tarn-go/tarn/internal/monotonic"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -99,6 +100,7 @@ type observedMethod struct {
 	active  atomic.Int64
 	codes   [codes.Unauthenticated + 2]atomic.Uint64 // the last counts other codes
 	took    latency.Histogram
+	slowest latency.Slowest
 }
 
 // begin records a call that begins now; nil if nothing is observed.
@@ -143,8 +145,11 @@ func (c *observed) set(d doing) {
 	}
 }
 
-// end records the call's end.
-func (c *observed) end(err error) {
+// requestMetadata is a call's that has come to a server.
+type requestMetadata interface{ incoming() metadata.MD }
+
+// end records the call's end. request is nil for a client's call.
+func (c *observed) end(err error, request requestMetadata) {
 	if c == nil || c.of == nil {
 		return
 	}
@@ -153,7 +158,17 @@ func (c *observed) end(err error) {
 	c.of.mu.Unlock()
 	m, now := c.method, time.Now()
 	m.active.Add(-1)
-	m.took.Add(now.Sub(c.begun), monotonic.Of(now))
+	took, ended := now.Sub(c.begun), monotonic.Of(now)
+	m.took.Add(took, ended)
+	if m.slowest.Surpasses(took, ended) {
+		trace := ""
+		if request != nil {
+			if values := request.incoming()["traceparent"]; len(values) > 0 {
+				trace = latency.TraceOf(values[0])
+			}
+		}
+		m.slowest.Keep(took, ended, trace)
+	}
 	m.codes[min(status.Code(err), codes.Code(len(m.codes)-1))].Add(1) // not as an int, which may have 32 bits
 }
 
@@ -214,7 +229,8 @@ func (m *observedMethod) report(name string) endpoint.Method {
 			out.Codes[codes.Code(i).String()] = n
 		}
 	}
-	latency.Report(&out, m.took.All(), m.took.LastMinute(monotonic.Now()))
+	now := monotonic.Now()
+	latency.Report(&out, m.took.All(), m.took.LastMinute(now), &m.slowest, now)
 	return out
 }
 

@@ -10,6 +10,6 @@ func BenchmarkObserve(b *testing.B) {
 		c := o.begin("/service/Method", connecting)
 		c.set(opening)
 		c.set(receiving)
-		c.end(nil)
+		c.end(nil, nil)
 	}
 }

@@ -16,7 +16,7 @@ func TestObservedBytesOfPeers(t *testing.T) {
 	o := new(observer)
 	for _, code := range []codes.Code{codes.OK, codes.Unauthenticated, codes.Unauthenticated + 1, math.MaxInt32 + 1, math.MaxUint32} {
 		for _, method := range []string{"/x/\xff", "/x/\xfe", "/x/y"} {
-			o.begin(method, working).end(status.Error(code, ""))
+			o.begin(method, working).end(status.Error(code, ""), nil)
 		}
 	}
 	var s endpoint.State

@@ -185,8 +185,8 @@ func (r *runner) serve(c serverCarrier, first *received) {
 func (r *runner) report(c serverCarrier, s *Server, err error) {
 	r.ended = true
 	s.entity.End(entity.OutcomeOf(err))
+	r.seen.end(err, c) // before its metadata is released
 	c.release()
-	r.seen.end(err)
 	if len(s.opts.stats) > 0 {
 		r.statsEnd(c, err)
 	}

@@ -97,6 +97,7 @@ type Method struct {
 	P50     float64           `json:"p50_seconds"`
 	P99     float64           `json:"p99_seconds"` // both over all calls
 	Minute  Recent            `json:"last_minute"`
+	Slowest *Slow             `json:"slowest,omitempty"` // of the last minute; nil: none has ended in it, or it is not known
 
 	// Durations has how many calls have taken less than each of Bounds; nil: it is not known. It is not in JSON, which has quantiles.
 	Durations []uint64 `json:"-"`
@@ -109,6 +110,12 @@ func Bounds() []time.Duration {
 		bounds = append(bounds, d)
 	}
 	return bounds
+}
+
+// Slow is one call.
+type Slow struct {
+	Seconds float64 `json:"seconds"`
+	Trace   string  `json:"trace,omitempty"` // the identity of its trace, of the request's field traceparent (W3C Trace Context)
 }
 
 // Recent is the calls of one method that ended in the last minute, up to 70 seconds.

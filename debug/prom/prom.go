@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug"
+	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/debug/internal/metrics"
 	"github.com/tarn-go/tarn/debug/internal/names"
 )
@@ -114,8 +115,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 				for _, b := range d.Buckets {
 					buckets[b.Seconds] = b.Count
 				}
-				ch <- prometheus.MustNewConstHistogram(c.durations, d.Count, d.Sum, buckets,
+				h := prometheus.MustNewConstHistogram(c.durations, d.Count, d.Sum, buckets,
 					strings.ToValidUTF8(endpoints[i], invalid), strings.ToValidUTF8(m.Name, invalid))
+				ch <- withExemplar(h, m.Slowest)
 			}
 		}
 	}
@@ -145,6 +147,18 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// withExemplar returns h with the slowest call of the last minute as an exemplar, which OpenMetrics shows, if its trace is known.
+func withExemplar(h prometheus.Metric, slowest *endpoint.Slow) prometheus.Metric {
+	if slowest == nil || slowest.Trace == "" {
+		return h
+	}
+	with, err := prometheus.NewMetricWithExemplars(h, prometheus.Exemplar{Value: slowest.Seconds, Labels: prometheus.Labels{"trace_id": slowest.Trace}})
+	if err != nil { // of a source that is not Tarn's: the trace is no label's value
+		return h
+	}
+	return with
 }
 
 // invalid takes the place of bytes that are not UTF-8 in a label, as in the page's text.

@@ -116,8 +116,11 @@ func (c *Counts) Under(bound time.Duration) uint64 {
 	return n
 }
 
-// Report fills in the durations of a method's calls: all, and those of the last minute.
-func Report(m *endpoint.Method, all, lastMinute *Counts) {
+// Report fills in the durations of a method's calls: all, those of the minute before now, and the slowest of these.
+func Report(m *endpoint.Method, all, lastMinute *Counts, slowest *Slowest, now monotonic.Instant) {
+	if took, trace := slowest.LastMinute(now); took > 0 {
+		m.Slowest = &endpoint.Slow{Seconds: took.Seconds(), Trace: trace}
+	}
 	m.P50, m.P99 = all.Quantile(0.5).Seconds(), all.Quantile(0.99).Seconds()
 	m.Minute = endpoint.Recent{Ended: lastMinute.Total(), P50: lastMinute.Quantile(0.5).Seconds(), P99: lastMinute.Quantile(0.99).Seconds()}
 	for _, bound := range endpoint.Bounds() {

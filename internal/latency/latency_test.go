@@ -160,7 +160,12 @@ func TestReport(t *testing.T) {
 		h.Add(d, 0)
 	}
 	var m endpoint.Method
-	Report(&m, h.All(), h.LastMinute(0))
+	var s Slowest
+	s.Keep(time.Hour, 0, "x")
+	Report(&m, h.All(), h.LastMinute(0), &s, 0)
+	if m.Slowest == nil || *m.Slowest != (endpoint.Slow{Seconds: 3600, Trace: "x"}) {
+		t.Errorf("the slowest: %+v", m.Slowest)
+	}
 	for i, bound := range endpoint.Bounds() {
 		want := uint64(2)
 		for _, d := range []time.Duration{1 << 17, time.Millisecond, time.Second} {

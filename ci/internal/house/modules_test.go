@@ -200,7 +200,7 @@ var imports = map[string][]string{
 	"debug/internal/scrape":   {".", "debug", "debug/endpoint"},
 	"debug/internal/shoot":    {"internal/browser"},
 	"debug/otel":              {".", "debug"},
-	"debug/prom":              {".", "debug"},
+	"debug/prom":              {".", "debug", "debug/endpoint"},
 	"debug/vars":              {"."},
 	"h2":                      {".", "debug/endpoint", "wire"},
 	"h2http":                  {".", "debug/endpoint", "h2", "internal/fields", "internal/greeting", "internal/latency", "internal/lifetime", "internal/monotonic", "internal/prefixed", "internal/preset", "internal/workers"},

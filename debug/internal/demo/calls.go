@@ -53,7 +53,7 @@ func (s *shop) Endpoint() endpoint.State {
 		Calls:    cart + orders + uint64(active) + 8, Done: cart + orders, Failed: failed, Active: active + 8, Seconds: s.seconds,
 		Methods: []endpoint.Method{
 			{Name: "/shop.Cart/Get", Started: cart, Codes: map[string]uint64{"OK": cart}, Seconds: s.cart * 0.0008, P50: 0.0005, P99: 0.004},
-			{Name: "/shop.Orders/Place", Started: orders + uint64(active), Active: active, Codes: map[string]uint64{"OK": orders - failed, "Unavailable": failed - failed/40, "DeadlineExceeded": failed / 40}, Seconds: s.seconds - s.cart*0.0008, P50: 0.03, P99: 1.4},
+			{Name: "/shop.Orders/Place", Started: orders + uint64(active), Active: active, Codes: map[string]uint64{"OK": orders - failed, "Unavailable": failed - failed/40, "DeadlineExceeded": failed / 40}, Seconds: s.seconds - s.cart*0.0008, P50: 0.03, P99: 1.4, Slowest: &endpoint.Slow{Seconds: 1.7, Trace: "4bf92f3577b34da6a3ce929d0e0e4736"}},
 			{Name: "/shop.Events/Watch", Started: 8, Active: 8, Codes: map[string]uint64{}},
 		},
 		Waits: []endpoint.Wait{
