@@ -3,7 +3,11 @@
 package rclone
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +122,43 @@ func TestUpdateLink(t *testing.T) {
 			put(t, f, "disk.rclonelink", "new")
 			is("disk.rclonelink", "new", then)
 		})
+	}
+}
+
+// telling is a connection that calls removing with the first request that removes a file.
+type telling struct {
+	net.Conn
+	removing func()
+}
+
+func (c telling) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte{33, 0, 1, 13}) { // SET_INFO, FileDispositionInformation (MS-SMB2 2.2.39)
+		c.removing()
+	}
+	return c.Conn.Write(p)
+}
+
+// TestUpdateLinkCancelled ends the context of an update while the link that it replaces is removed. It is made again.
+func TestUpdateLinkCancelled(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+	f := open(t, configure(t, srv, map[string]string{"POSIX": "true", "LINKS": "true"}))
+	o := put(t, f, "link.rclonelink", "old")
+	must(t, f.Shutdown(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f.conns.dialer.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return telling{nc, cancel}, err
+	}
+	if err := o.Update(ctx, strings.NewReader("new"), described("link.rclonelink", 3)); !errors.Is(err, context.Canceled) {
+		t.Errorf("the update: %v", err)
+	}
+	again, err := f.NewObject(t.Context(), "link.rclonelink")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.(*Object).target; got != "old" || !again.ModTime(t.Context()).Equal(time.Unix(1e9, 0)) {
+		t.Errorf("the link leads to %q, of %v", got, again.ModTime(t.Context()))
 	}
 }
 
