@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -119,4 +121,64 @@ func TestAbortEndsASend(t *testing.T) {
 		_, err = s.Recv()
 	}
 	wantCode(t, err, codes.ResourceExhausted)
+}
+
+// abortedWays calls f with each way in which calls reach a server of rpc's, and a function that serves svc in it with a limit of its messages.
+func abortedWays(t *testing.T, f func(t *testing.T, w way, serves func(*testing.T, pb.TestServiceServer) *rpc.ClientConn)) {
+	faultnet.NeedsTCP(t, "net/http serves and dials")
+	for _, w := range ways {
+		if w.grpcgo {
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			f(t, w, func(t *testing.T, svc pb.TestServiceServer) *rpc.ClientConn {
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.MaxSendMsgSize(abortedLimit))
+				pb.RegisterTestServiceServer(s, svc)
+				if w.http == nil {
+					return w.dial(t, serve(t, s))
+				}
+				t.Cleanup(s.Stop)
+				return w.dial(t, w.http(t, s))
+			})
+		})
+	}
+}
+
+// TestHeaderAfterAnAbortedStream: the header has been sent with the status of an aborted stream, and nothing can be added to it.
+func TestHeaderAfterAnAbortedStream(t *testing.T) {
+	for when, begin := range map[string]func(pb.TestService_StreamingOutputCallServer) error{
+		"at the first message": func(pb.TestService_StreamingOutputCallServer) error { return nil },
+		"at the second message": func(s pb.TestService_StreamingOutputCallServer) error {
+			return s.Send(&pb.StreamingOutputCallResponse{})
+		},
+	} {
+		t.Run(when, func(t *testing.T) {
+			abortedWays(t, func(t *testing.T, _ way, serves func(*testing.T, pb.TestServiceServer) *rpc.ClientConn) {
+				cc := serves(t, &testService{output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+					if err := begin(s); err != nil {
+						return err
+					}
+					wantCode(t, s.Send(&pb.StreamingOutputCallResponse{Payload: incompressible(2 * abortedLimit)}), codes.ResourceExhausted)
+					if s.SetHeader(pairs("late", "1")) == nil {
+						t.Error("SetHeader succeeds")
+					}
+					if s.SendHeader(pairs("late", "1")) == nil {
+						t.Error("SendHeader succeeds")
+					}
+					if rpc.SetSendCompressor(s.Context(), "gzip") == nil {
+						t.Error("SetSendCompressor succeeds")
+					}
+					return nil
+				}})
+				s, err := pb.NewTestServiceClient(cc).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+				for err == nil {
+					_, err = s.Recv()
+				}
+				wantCode(t, err, codes.ResourceExhausted)
+				if h, _ := s.Header(); len(h["late"]) > 0 {
+					t.Error("the client has got a header")
+				}
+			})
+		})
+	}
 }

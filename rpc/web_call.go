@@ -385,7 +385,9 @@ func (c *webCall) writeStatus(st *status.Status) (*status.Status, error) {
 		}
 	}
 	c.over = true
-	if err := c.proto.end(st, begun); err != nil {
+	err := c.proto.end(st, begun)
+	c.state = headerWritten // with the status, if not before: the handler may go on after an error of SendMsg
+	if err != nil {
 		return st, err
 	}
 	return st, c.r.Context().Err() // not nil: the client has gone
