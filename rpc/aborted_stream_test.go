@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
@@ -181,4 +182,76 @@ func TestHeaderAfterAnAbortedStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAbortWakesAReceiver: a message that cannot be sent ends the RecvMsg of another goroutine of the handler, and the calls that follow on the same
+// connection are not affected.
+func TestAbortWakesAReceiver(t *testing.T) {
+	long := incompressible(2 * abortedLimit)
+	// exchange receives until the stream is aborted, which SendMsg does once a first message has come.
+	exchange := func(t *testing.T, s grpc.ServerStream, v any) {
+		first, woken := make(chan error), make(chan error, 1)
+		go func() {
+			first <- s.RecvMsg(new(pb.StreamingOutputCallRequest))
+			woken <- s.RecvMsg(new(pb.StreamingOutputCallRequest))
+		}()
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		wantCode(t, s.SendMsg(v), codes.ResourceExhausted)
+		select {
+		case err := <-woken:
+			if err == nil || err == io.EOF {
+				t.Errorf("RecvMsg of the aborted stream: %v", err)
+			}
+		case <-time.After(hang):
+			t.Error("RecvMsg of the aborted stream does not return")
+		}
+	}
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			abortedWays(t, func(t *testing.T, w way, serves func(*testing.T, pb.TestServiceServer) *rpc.ClientConn) {
+				k := streamings[3]
+				if w.major == 1 {
+					k = streamings[1]
+				}
+				cc := serves(t, &receivingService{receive: func(s grpc.ServerStream) error {
+					exchange(t, s, &pb.StreamingOutputCallResponse{Payload: long})
+					return nil
+				}})
+				for range 3 {
+					ctx := ctxFor(t)
+					if timeout > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
+						defer cancel()
+					}
+					s, err := cc.NewStream(ctx, &k.desc, testServicePath+k.method)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := s.SendMsg(&pb.StreamingOutputCallRequest{}); err != nil {
+						t.Fatal(err)
+					}
+					wantCode(t, s.RecvMsg(new(pb.StreamingOutputCallResponse)), codes.ResourceExhausted)
+					if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+						t.Errorf("the next call: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// receivingService receives messages as the test says.
+type receivingService struct {
+	testService
+	receive func(grpc.ServerStream) error
+}
+
+func (s *receivingService) FullDuplexCall(st pb.TestService_FullDuplexCallServer) error {
+	return s.receive(st)
+}
+func (s *receivingService) StreamingInputCall(st pb.TestService_StreamingInputCallServer) error {
+	return s.receive(st)
 }

@@ -64,7 +64,7 @@ func (r *runner) sendReply(c serverCarrier, m message.Message, info payloadInfo)
 	defer r.sendMu.Unlock() // also if a stats handler ends the goroutine
 	st, info, err := c.writeReply(m, info)
 	if err == errNotReplied {
-		st = r.endResponse(c, st)
+		st = r.endResponse(c, st, afterHandler)
 	}
 	return st, info, err
 }
@@ -143,7 +143,7 @@ func (r *runner) abort(c serverCarrier, err error) error {
 	defer c.cancel(context.Canceled)
 	defer r.sendMu.Unlock()
 	if r.aborted == codes.OK && !r.released {
-		r.aborted = r.endResponse(c, statusOf(err)).Code()
+		r.aborted = r.endResponse(c, statusOf(err), duringHandler).Code()
 	}
 	return err
 }

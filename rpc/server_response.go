@@ -159,7 +159,7 @@ func (c *serverCall) writeReply(m message.Message, info payloadInfo) (*status.St
 }
 
 // writeStatus ends the response, without blocking. sendMu is held.
-func (c *serverCall) writeStatus(st *status.Status) (*status.Status, error) {
+func (c *serverCall) writeStatus(st *status.Status, _ statusTime) (*status.Status, error) {
 	var out h2.Out
 	out.Ending = h2.End
 	if c.state != headerWritten && (st.Code() == codes.OK || len(c.header) > 0) {

@@ -66,7 +66,7 @@ type serverCarrier interface {
 	writeReply(m message.Message, info payloadInfo) (*status.Status, payloadInfo, error)
 	// writeStatus ends the response with st, nil for OK, and the trailer. It returns the status that a header or a trailer that does not fit has
 	// made of it. It fails if the client has gone.
-	writeStatus(st *status.Status) (*status.Status, error)
+	writeStatus(st *status.Status, at statusTime) (*status.Status, error)
 
 	// cancel ends the context with err, and what waits for the client's messages.
 	cancel(err error)
@@ -77,6 +77,14 @@ type serverCarrier interface {
 	// release ends the context and frees the carrier's memory, after the handler and the status. It sets released.
 	release()
 }
+
+// statusTime says when a status is sent.
+type statusTime uint8
+
+const (
+	afterHandler  statusTime = iota
+	duringHandler            // because SendMsg or RecvMsg has failed: the handler may use the call further
+)
 
 // requested is what a request's header says about its call, in every protocol.
 type requested struct {
@@ -325,7 +333,7 @@ func (r *runner) sendStatus(c serverCarrier, st *status.Status) *status.Status {
 	case r.released: // a stats handler that was called after the response has ended the goroutine
 		return st
 	case r.aborted == codes.OK:
-		return r.endResponse(c, st)
+		return r.endResponse(c, st, afterHandler)
 	}
 	if st.Code() != r.aborted {
 		st = status.New(r.aborted, "an error of SendMsg or RecvMsg aborted the stream")
@@ -334,9 +342,9 @@ func (r *runner) sendStatus(c serverCarrier, st *status.Status) *status.Status {
 }
 
 // endResponse sends the status. sendMu is held.
-func (r *runner) endResponse(c serverCarrier, st *status.Status) *status.Status {
+func (r *runner) endResponse(c serverCarrier, st *status.Status, at statusTime) *status.Status {
 	r.replaceDetails(st)
-	st, err := c.writeStatus(st)
+	st, err := c.writeStatus(st, at)
 	if err == nil && len(c.server().opts.stats) > 0 {
 		r.statsOutTrailer(c)
 	}

@@ -279,7 +279,7 @@ func (c *webCall) writeReply(m message.Message, info payloadInfo) (*status.Statu
 	if err != nil {
 		return statusOf(err), info, errNotReplied
 	}
-	st, _ := c.writeStatus(nil) // the message has been sent in any case
+	st, _ := c.writeStatus(nil, afterHandler) // the message has been sent in any case
 	return st, info, nil
 }
 
@@ -366,7 +366,7 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 
 // writeStatus sends the status, nil for OK, as far as the protocol has it in the body; net/http sends what is in trailers when ServeHTTP returns.
 // sendMu is held.
-func (c *webCall) writeStatus(st *status.Status) (*status.Status, error) {
+func (c *webCall) writeStatus(st *status.Status, at statusTime) (*status.Status, error) {
 	if c.over { // a stats handler that was called after the status has failed
 		return st, errCallOver
 	}
@@ -377,7 +377,11 @@ func (c *webCall) writeStatus(st *status.Status) (*status.Status, error) {
 	}
 	begun := c.state
 	if begun != headerWritten {
-		c.closeIfEnded()
+		if at == duringHandler {
+			c.closeIfCut()
+		} else {
+			c.closeIfEnded()
+		}
 		if st.Code() == codes.OK || c.headerErr != nil || len(c.header) > 0 || c.early && len(c.trailer) > 0 {
 			if err := c.putHeader(); err != nil {
 				st = statusOf(err)
@@ -398,6 +402,14 @@ func (c *webCall) writeStatus(st *status.Status) (*status.Status, error) {
 func (c *webCall) closeIfEnded() {
 	c.bodyReceived()
 	if c.Err() != nil && c.r.ProtoMajor == 1 {
+		c.w.Header().Set("Connection", "close")
+	}
+}
+
+// closeIfCut has a connection of HTTP/1.1 end with a response whose header has not been written, if cut has set the connection's deadlines, or may
+// do so while the handler goes on.
+func (c *webCall) closeIfCut() {
+	if c.r.ProtoMajor == 1 && (c.Err() != nil || c.receiving()) {
 		c.w.Header().Set("Connection", "close")
 	}
 }
