@@ -55,6 +55,9 @@ func (cc *ClientConn) interceptUnary(ctx context.Context, method string, req, re
 	opts = cc.withDefaults(opts)
 	conn, err := cc.interceptedConn(opts)
 	if err != nil {
+		q := request{info: cc.none.info}
+		_ = q.info.apply(opts) // the call fails in any case
+		q.notSent(req)
 		return err
 	}
 	return cc.around.unary(ctx, method, req, reply, conn, cc.around.invoker, opts...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,8 +14,11 @@ import (
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 )
 
@@ -249,5 +253,37 @@ func TestSendMsgInPlaceRaw(t *testing.T) {
 				t.Errorf("the function was called for %d of 3 messages", n)
 			}
 		})
+	}
+}
+
+// TestSendInPlaceBeforeInterceptors: done is called once for a call that fails because grpc-go makes no ClientConn for the interceptors. The default
+// scheme of targets, which does that, is the process's.
+func TestSendInPlaceBeforeInterceptors(t *testing.T) {
+	const child = "TARN_NO_CONN"
+	if os.Getenv(child) == "" {
+		runChild(t, t.Name(), child+"=1")
+		return
+	}
+	_, addr := startTarn(t, &testService{})
+	for name, byDefault := range map[string]bool{"call": false, "default": true} {
+		done, finished := 0, 0
+		opts := []grpc.CallOption{rpc.SendInPlace(func(any) { done++ }), grpc.OnFinish(func(error) { finished++ })}
+		dial := append(passing(), rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()))
+		if byDefault {
+			dial, opts = append(dial, rpc.WithDefaultCallOptions(opts...)), nil
+		}
+		cc, err := rpc.NewClient(addr, dial...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cc.Close()
+		before := resolver.GetDefaultScheme()
+		resolver.SetDefaultScheme("none-such")
+		_, err = pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}, opts...)
+		resolver.SetDefaultScheme(before)
+		wantCode(t, err, codes.Internal)
+		if done != 1 || finished != 1 {
+			t.Errorf("%s: done has run %d times, OnFinish %d times", name, done, finished)
+		}
 	}
 }
