@@ -327,9 +327,11 @@ func TestPanicsAreLogged(t *testing.T) {
 	const child = "TARN_PANICS"
 	if os.Getenv(child) == "" {
 		out := runChild(t, t.Name(), child+"=1", "GRPC_GO_LOG_SEVERITY_LEVEL=error")
-		const method = "[rpc] the handler of /grpc.testing.TestService/"
+		const service = "/grpc.testing.TestService/"
+		const method = "[rpc] the handler of " + service
 		for _, want := range []string{method + "UnaryCall panicked: over gRPC", method + "UnaryCall panicked: over Connect",
-			method + "FullDuplexCall panicked: in a stream", method + "StreamingOutputCall called runtime.Goexit", "behaviour_test.go:"} {
+			method + "FullDuplexCall panicked: in a stream",
+			"[rpc] the goroutine of a call of " + service + "StreamingOutputCall has ended by a panic or runtime.Goexit", "behaviour_test.go:"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("the log does not contain %q:\n%s", want, out)
 			}

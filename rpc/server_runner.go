@@ -203,14 +203,15 @@ func (r *runner) report(c serverCarrier, s *Server, err error) {
 // errNoReturn is the end of a call whose handler has not returned.
 var errNoReturn = status.Error(codes.Internal, "the handler ended its goroutine")
 
-// exited ends a call in which the program's code has ended its goroutine, with runtime.Goexit.
+// exited ends a call in which the program's code has ended its goroutine: with runtime.Goexit, or, over ServeHTTP, by a panic of a stats handler
+// outside of the handler and its interceptors.
 func (r *runner) exited(c serverCarrier) {
 	if r.ended {
 		return // by a statistics handler, at the very end
 	}
 	err := errNoReturn
 	defer func() { r.report(c, c.server(), err) }() // also if a stats handler fails again
-	logger.Errorf("the handler of %s called runtime.Goexit", c.asked().path)
+	logger.Errorf("the goroutine of a call of %s has ended by a panic or runtime.Goexit", c.asked().path)
 	err = r.sendStatus(c, status.Convert(errNoReturn)).Err()
 }
 
