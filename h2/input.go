@@ -26,7 +26,7 @@ type reading struct {
 	leaving bool      // the second GOAWAY is due: its PING has been answered
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
-	run     int       // frames since Run last waited, or let others run
+	run     int       // frames since Run last waited, but for waits of pauseInFrame, or let others run
 	paused  time.Time // when that was; with ReadModeration
 	delay   string    // why reading is to be delayed; empty: it is not
 	active  bool      // a frame has come since the last deadline

@@ -10,7 +10,7 @@ import (
 type connections struct {
 	wg sync.WaitGroup
 
-	mu     sync.Mutex // no other lock is taken while it is held, and no function of the application's runs
+	mu     sync.Mutex // while it is held, streams takes the locks of connections of h2; no other is taken, and no function of the application's runs
 	closed bool
 	all    map[*clientConn]struct{}
 }

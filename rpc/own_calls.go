@@ -108,7 +108,8 @@ func (o *ownCall) invoke(req, reply any) error {
 	return err
 }
 
-// ownStream is a stream of an ownCall. It ends with the first error of RecvMsg, with its context, or with its connection.
+// ownStream is a stream of an ownCall. It ends with the first error of a method, but for the io.EOF of SendMsg, or with its context. The end of its
+// connection is an error of RecvMsg: without a call of that it ends the attempt alone.
 type ownStream struct {
 	ownCall
 	desc   *grpc.StreamDesc
