@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the HTTP/2 of x/net is a peer here
+
 package h2http_test
 
 import (

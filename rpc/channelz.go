@@ -64,16 +64,6 @@ func (c *clientConn) counted(a *grpcAttempt, err error) {
 	c.sub.Entity().End(entity.OutcomeOf(err))
 }
 
-// countEnd counts the end of a server's call. A stream that was not reset has succeeded,
-// whatever the call's status.
-func (c *serverCall) countEnd(err error) {
-	if c.conn.entity == nil {
-		return
-	}
-	c.conn.srv.entity.End(entity.OutcomeOf(err))
-	c.conn.entity.End(entity.OutcomeOf(c.Err()))
-}
-
 // addListener lists a listening socket.
 func (s *Server) addListener(lis net.Listener) *entity.Socket {
 	return s.entity.AddListener(lis.Addr())
