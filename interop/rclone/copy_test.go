@@ -42,11 +42,13 @@ func BenchmarkCopy(b *testing.B) {
 		megabytes, files = 16, 100
 	}
 	for c := range copies(b, rig.Modes(), []time.Duration{0, 2 * time.Millisecond}, megabytes, files) {
+		done := 0 // those of the two that -bench has not left out
 		for _, op := range []struct {
 			name string
 			copy func(testing.TB) time.Duration
 		}{{"put", c.put}, {"get", c.get}} {
 			b.Run(fmt.Sprintf("mode=%s/rtt=%v/files=%s/op=%s/peer=%s", c.mode.Name(), c.rtt, c.work, op.name, c.peer()), func(b *testing.B) {
+				done++
 				var used time.Duration
 				for range b.N {
 					used += op.copy(b)
@@ -54,7 +56,9 @@ func BenchmarkCopy(b *testing.B) {
 				b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
 			})
 		}
-		c.check(b)
+		if done > 0 {
+			c.check(b)
+		}
 	}
 }
 
