@@ -95,8 +95,12 @@ func TestLargeUnaryAllocations(t *testing.T) {
 	for range 20 {
 		call()
 	}
-	if n := testing.AllocsPerRun(100, call); n > maxLargeAllocs*raceFactor {
-		t.Errorf("%v allocations a call of 1 MiB, want at most %v", n, maxLargeAllocs*raceFactor)
+	least := testing.AllocsPerRun(100, call)
+	for range 4 { // a garbage collection within a run, which other programs make likelier, empties the sync.Pools that calls use
+		least = min(least, testing.AllocsPerRun(100, call))
+	}
+	if least > maxLargeAllocs*raceFactor {
+		t.Errorf("%v allocations a call of 1 MiB, want at most %v", least, maxLargeAllocs*raceFactor)
 	}
 }
 
