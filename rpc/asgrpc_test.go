@@ -204,7 +204,7 @@ func TestInterceptorsCost(t *testing.T) {
 		})
 	}
 	without, with := made(), made(passing()...)
-	if with > without+10 {
+	if with > without+10*raceFactor { // the detector allocates, too
 		t.Errorf("a client allocates %v times with interceptors and %v times without", with, without)
 	}
 	before := serializers()
