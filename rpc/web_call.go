@@ -371,8 +371,9 @@ func (c *webCall) writeStatus(st *status.Status, at statusTime) (*status.Status,
 		return st, errCallOver
 	}
 	// A handler that was ended by the deadline, the client or Stop may return any error, or none; the context has the cause. Over gRPC its stream
-	// has been reset.
-	if code := st.Code(); (code == codes.Canceled || code == codes.OK) && c.Err() != nil {
+	// has been reset. A unary reply that has been written stays OK: its client may have gone because it has all of it.
+	replied := c.state == headerWritten && !c.asked().serverStreams()
+	if code := st.Code(); (code == codes.Canceled || code == codes.OK && !replied) && c.Err() != nil {
 		st = c.endStatus()
 	}
 	begun := c.state
