@@ -72,7 +72,8 @@ vet: ## go vet, every published module
 
 .PHONY: ports
 ports: ## check the types of the published modules and their tests for the other platforms; vet-ports compiles them
-	@$(GO) run ./ci/internal/ports $(PORTS) -- $(PUBLISHED:%=./%/...)
+	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) test -vet=off ./ports && GOWORK=off $(GO) build -o $(abspath $(BIN))/ports ./ports
+	@$(BIN)/ports $(PORTS) -- $(PUBLISHED:%=./%/...)
 
 .PHONY: vet-ports
 vet-ports: ## compile the library, and go vet, for the other platforms; go vet of the private modules

@@ -17,6 +17,7 @@ func TestCheck(t *testing.T) {
 		"start_unix.go":        "//go:build unix\n\npackage program\n\nconst start = 1\n",
 		"size.go":              "package program\n\nvar size int = 1 << 31\n",
 		"a_test.go":            "package program_test\n\nimport \"syscall\"\n\nvar size = syscall.Stat_t{}.Blocks\n",
+		"empty/README":         "no package\n",
 		"bodyless/a.go":        "package bodyless\n\nfunc Double(n int) int\n",
 		"inner/inner.go":       "package inner\n\nimport \"golang.org/x/absent\"\n\nvar _ = absent.X\n",
 		"inner/inner_s390x.go": "package inner\n\nfunc F() { undefined() }\n",
@@ -39,7 +40,8 @@ func TestCheck(t *testing.T) {
 		{"windows/amd64", ".", []string{"a.go:5:14: undefined: start", "a_test.go:5:"}},
 		{"linux/s390x", "./inner", []string{"golang.org/x/absent", "inner_s390x.go:3:12: undefined: undefined"}},
 		{"linux/arm64", "./bodyless", []string{"a.go:3:1: Double has no body"}},
-		{"linux/arm64", "./absent/...", []string{"no package"}},
+		{"linux/arm64", "./empty/...", []string{"no package"}},
+		{"linux/arm64", "./missing/...", []string{"missing"}},
 		{"linux", ".", []string{"no such platform"}},
 	} {
 		_, err := c.check(tt.port, []string{tt.pattern})
