@@ -31,7 +31,7 @@ type callsView struct {
 	View    string
 	E       *endpoint.State
 	Blocked int               // streams, on the connections listed
-	Slowest []endpoint.Method // by their 99th percentile
+	Methods []endpoint.Method // by their 99th percentile
 	Slow    []endpoint.Method // by their slowest call of the last minute; those that have one, at most mostSlow
 	Events  []event           // what went wrong, and how often
 	Conns   []endpoint.Conn
@@ -64,12 +64,12 @@ func (pg *page) calls(s *Snapshot, chosen int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := callsView{Snapshot: s, Title: e.Name, View: "calls", E: e, Slowest: slices.Clone(e.Methods), Slow: slow(e.Methods), Conns: e.Connections, Events: events(e),
+	v := callsView{Snapshot: s, Title: e.Name, View: "calls", E: e, Methods: slices.Clone(e.Methods), Slow: slow(e.Methods), Conns: e.Connections, Events: events(e),
 		First: first, CSS: pg.css, JS: pg.js}
 	for _, c := range e.Connections {
 		v.Blocked += c.Blocked
 	}
-	slices.SortStableFunc(v.Slowest, func(a, b endpoint.Method) int { return cmp.Compare(latest(b).P99, latest(a).P99) })
+	slices.SortStableFunc(v.Methods, func(a, b endpoint.Method) int { return cmp.Compare(latest(b).P99, latest(a).P99) })
 	page := "calls"
 	if e.Session != nil {
 		page = "session"

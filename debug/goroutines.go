@@ -3,28 +3,24 @@ package debug
 import (
 	"bytes"
 	"fmt"
-	"net/http"
 	"runtime/pprof"
 	"strconv"
 	"strings"
 )
 
-// goroutines serves the stacks of the process's goroutines as text, those that are equal once. With a method's name, of gRPC or of another
+// goroutines returns the stacks of the process's goroutines as text, those that are equal once. With a method's name, of gRPC or of another
 // function, only the stacks that have a function of that name: those of the calls of the method that wait, on both sides, because generated stubs
 // and handlers are named by the method.
-func goroutines(w http.ResponseWriter, method string) {
+func goroutines(method string) (*answer, error) {
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return nil, err
 	}
-	out := all.String()
+	out := all.Bytes()
 	if method != "" {
-		out = stacksOf(out, method[strings.LastIndexByte(method, '/')+1:])
+		out = []byte(stacksOf(all.String(), method[strings.LastIndexByte(method, '/')+1:]))
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
-	w.Write([]byte(out))
+	return makeAnswer("text/plain; charset=utf-8", out), nil
 }
 
 // stacksOf returns the groups of a goroutine profile's text that have a function of this name.

@@ -137,7 +137,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if form == "goroutines" {
-		goroutines(w, query.Get("method"))
+		a, err := goroutines(query.Get("method"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		a.send(w, r)
 		return
 	}
 	if form == "prometheus" && query.Get("classes") == "on" {

@@ -59,3 +59,26 @@ func TestCollectorOfEndpoints(t *testing.T) {
 		}
 	}
 }
+
+// odd is a source of a program's own, with a histogram of other bounds.
+type odd struct{}
+
+func (odd) Endpoint() endpoint.State {
+	return endpoint.State{Kind: "server", Name: "odd", Methods: []endpoint.Method{{Name: "/a/B", Durations: []uint64{1, 2}}}}
+}
+
+func TestSourceWithOtherBounds(t *testing.T) {
+	source := debug.NewRegistry()
+	source.AddEndpoints(odd{})
+	registry := prometheus.NewPedanticRegistry()
+	register(t, registry, NewOf(source))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "tarn_endpoint_call_duration_seconds" {
+			t.Errorf("a histogram of unknown bounds: %v", f)
+		}
+	}
+}

@@ -107,15 +107,6 @@ func (c *Counts) Total() uint64 {
 	return n
 }
 
-// Under returns how many are shorter than bound, a power of two of nanoseconds from 1 µs to 34 s: these are bounds of buckets.
-func (c *Counts) Under(bound time.Duration) uint64 {
-	n := uint64(0)
-	for _, m := range c[:bucket(bound)] {
-		n += m
-	}
-	return n
-}
-
 // Report fills in the durations of a method's calls: all, those of the minute before now, and the slowest of these.
 func Report(m *endpoint.Method, all, lastMinute *Counts, slowest *Slowest, now monotonic.Instant) {
 	if took, trace := slowest.LastMinute(now); took > 0 {
@@ -123,8 +114,12 @@ func Report(m *endpoint.Method, all, lastMinute *Counts, slowest *Slowest, now m
 	}
 	m.P50, m.P99 = all.Quantile(0.5).Seconds(), all.Quantile(0.99).Seconds()
 	m.Minute = endpoint.Recent{Ended: lastMinute.Total(), P50: lastMinute.Quantile(0.5).Seconds(), P99: lastMinute.Quantile(0.99).Seconds()}
-	for _, bound := range endpoint.Bounds() {
-		m.Durations = append(m.Durations, all.Under(bound))
+	under, next := uint64(0), 0
+	for _, bound := range endpoint.Bounds() { // powers of two, at which buckets begin
+		for ; next < bucket(bound); next++ {
+			under += all[next]
+		}
+		m.Durations = append(m.Durations, under)
 	}
 }
 

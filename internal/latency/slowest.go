@@ -62,9 +62,12 @@ func (s *Slowest) LastMinute(now monotonic.Instant) (took time.Duration, trace s
 
 // TraceOf returns the identity of the trace that a traceparent field names (W3C Trace Context, section 3.2.2.3); "": it names none.
 func TraceOf(traceparent string) string {
-	parts := strings.Split(traceparent, "-")
-	if len(parts) < 4 || len(parts[0]) != 2 || len(parts[1]) != 32 || strings.Trim(parts[1], "0123456789abcdef") != "" || strings.Trim(parts[1], "0") == "" {
+	if len(traceparent) < 55 || traceparent[2] != '-' || traceparent[35] != '-' { // "00-", 32 digits, "-", 16 digits, "-01"
 		return ""
 	}
-	return strings.Clone(parts[1])
+	id := traceparent[3:35]
+	if strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
+		return ""
+	}
+	return strings.Clone(id)
 }

@@ -23,14 +23,15 @@ type Under struct {
 	Count   uint64
 }
 
-// DurationsOf sums up a method; ok is false if nothing is known of what its calls took.
+// DurationsOf sums up a method; ok is false if it is not known what its calls took.
 func DurationsOf(m endpoint.Method) (d Durations, ok bool) {
-	if m.Durations == nil {
+	bounds := endpoint.Bounds()
+	if len(m.Durations) != len(bounds) { // any program may be a source
 		return Durations{}, false
 	}
 	// The source counts calls and durations one after the other, and a histogram's count must not be less than a bucket's.
 	d = Durations{Count: m.Ended(), Sum: m.Seconds}
-	for i, bound := range endpoint.Bounds() {
+	for i, bound := range bounds {
 		d.Buckets = append(d.Buckets, Under{bound.Seconds(), m.Durations[i]})
 		d.Count = max(d.Count, m.Durations[i])
 	}
