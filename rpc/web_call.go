@@ -279,8 +279,9 @@ func (c *webCall) writeReply(m message.Message, info payloadInfo) (*status.Statu
 	if err != nil {
 		return statusOf(err), info, errNotReplied
 	}
-	st, _ := c.writeStatus(nil, afterHandler) // the message has been sent in any case
-	return st, info, nil
+	// The status is OK also if the call has ended since: the client may have gone because it has all of the message.
+	_ = c.end(nil, headerWritten) // the message has been sent in any case
+	return nil, info, nil
 }
 
 // putHeader sets the response's header fields once. It fails if the client does not take as many, and then sets none of the
@@ -371,9 +372,8 @@ func (c *webCall) writeStatus(st *status.Status, at statusTime) (*status.Status,
 		return st, errCallOver
 	}
 	// A handler that was ended by the deadline, the client or Stop may return any error, or none; the context has the cause. Over gRPC its stream
-	// has been reset. A unary reply that has been written stays OK: its client may have gone because it has all of it.
-	replied := c.state == headerWritten && !c.asked().serverStreams()
-	if code := st.Code(); (code == codes.Canceled || code == codes.OK && !replied) && c.Err() != nil {
+	// has been reset.
+	if code := st.Code(); (code == codes.Canceled || code == codes.OK) && c.Err() != nil {
 		st = c.endStatus()
 	}
 	begun := c.state
@@ -389,13 +389,18 @@ func (c *webCall) writeStatus(st *status.Status, at statusTime) (*status.Status,
 			}
 		}
 	}
-	c.over = true
-	err := c.proto.end(st, begun)
-	c.state = headerWritten // with the status, if not before: the handler may go on after an error of SendMsg
-	if err != nil {
+	if err := c.end(st, begun); err != nil {
 		return st, err
 	}
 	return st, c.r.Context().Err() // not nil: the client has gone
+}
+
+// end ends the response with st after a header of the state begun. sendMu is held.
+func (c *webCall) end(st *status.Status, begun headerState) error {
+	c.over = true
+	err := c.proto.end(st, begun)
+	c.state = headerWritten // with the status, if not before: the handler may go on after an error of SendMsg
+	return err
 }
 
 // closeIfEnded has a connection of HTTP/1.1 end with a response whose header has not been written, if the call has ended: cut has set the
