@@ -13,7 +13,6 @@ import (
 	"github.com/tarn-go/tarn/internal/latency"
 	"github.com/tarn-go/tarn/internal/monotonic"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -145,11 +144,8 @@ func (c *observed) set(d doing) {
 	}
 }
 
-// requestMetadata is a call's that has come to a server.
-type requestMetadata interface{ incoming() metadata.MD }
-
-// end records the call's end. request is nil for a client's call.
-func (c *observed) end(err error, request requestMetadata) {
+// end records the call's end. server is nil for a client's call.
+func (c *observed) end(err error, server serverCarrier) {
 	if c == nil || c.of == nil {
 		return
 	}
@@ -162,8 +158,8 @@ func (c *observed) end(err error, request requestMetadata) {
 	m.took.Add(took, ended)
 	if m.slowest.Surpasses(took, ended) {
 		trace := ""
-		if request != nil {
-			if values := request.incoming()["traceparent"]; len(values) > 0 {
+		if server != nil {
+			if values := server.incoming()["traceparent"]; len(values) > 0 {
 				trace = latency.TraceOf(values[0])
 			}
 		}
