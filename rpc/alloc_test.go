@@ -22,9 +22,8 @@ const maxUnaryAllocs = 11
 // not among them.
 const maxUnaryBytes = 1600
 
-// maxLargeAllocs is the same for 1 MiB: the 20 that are measured, including those of the pools after each
-// garbage collection, and four.
-const maxLargeAllocs = 24
+// maxLargeAllocs is the same for 1 MiB: the 16 that are measured without garbage collections, and two.
+const maxLargeAllocs = 18
 
 // maxStreamAllocs bounds those of a call with one response that is made as libraries make it, with metadata, a context that can be
 // cancelled, and its header and trailer read: the 33 that are measured, and one.
@@ -93,17 +92,14 @@ func TestLargeUnaryAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A collection empties the sync.Pools that calls use, and how many there would be depends on what earlier tests have left. The calls
+	// allocate about 150 MB.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for range 20 {
 		call()
 	}
-	// Each collection empties the sync.Pools that calls use, and how many there are depends on what earlier tests have left.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	least := testing.AllocsPerRun(100, call)
-	for range 4 {
-		least = min(least, testing.AllocsPerRun(100, call))
-	}
-	if least > maxLargeAllocs*raceFactor {
-		t.Errorf("%v allocations a call of 1 MiB, want at most %v", least, maxLargeAllocs*raceFactor)
+	if n := testing.AllocsPerRun(50, call); n > maxLargeAllocs*raceFactor {
+		t.Errorf("%v allocations a call of 1 MiB, want at most %v", n, maxLargeAllocs*raceFactor)
 	}
 }
 
