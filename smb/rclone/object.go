@@ -23,8 +23,9 @@ type Object struct {
 }
 
 var (
-	_ fs.Object     = (*Object)(nil)
-	_ fs.Metadataer = (*Object)(nil)
+	_ fs.Object        = (*Object)(nil)
+	_ fs.Metadataer    = (*Object)(nil)
+	_ fs.SetMetadataer = (*Object)(nil)
 )
 
 func (o *Object) Fs() fs.Info                                     { return o.fs }
@@ -46,15 +47,32 @@ func (o *Object) String() string {
 }
 
 func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
+	return o.set(ctx, attributes{modified: t, uid: -1, gid: -1})
+}
+
+// SetMetadata sets times; with the POSIX extensions also owners and permissions, which links keep. What meta does not have stays.
+func (o *Object) SetMetadata(ctx context.Context, meta fs.Metadata) error {
+	a, err := o.fs.attributesIn(meta)
+	if err != nil {
+		return err
+	}
+	return o.set(ctx, a)
+}
+
+// set sets the attributes of the file, or the times of the link.
+func (o *Object) set(ctx context.Context, a attributes) error {
 	err := o.use(ctx, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
 		set := share.Chtimes
 		if o.link {
 			set = share.Lchtimes
 		}
-		if err := set(name, time.Time{}, t); err != nil {
+		if err := set(name, a.accessed, a.modified); err != nil {
 			return err
 		}
 		info, err := o.look(share)(name)
+		if err == nil && !o.link {
+			info, err = a.setPOSIX(share, name, info)
+		}
 		if err == nil {
 			o.info = info
 		}

@@ -164,3 +164,43 @@ func TestPOSIXMetadataRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestMultiThreadMetadata copies a file in several pieces, as rclone copies long ones. It has the metadata that others have.
+func TestMultiThreadMetadata(t *testing.T) {
+	for _, mode := range []rig.Mode{rig.Plain, rig.Signed} {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rigtest.StartPOSIX(t, "../..", rig.Config{Mode: mode, Share: []string{"force user = root", "mangled names = no"}})
+			there := open(t, configure(t, srv, map[string]string{"POSIX": "true"}))
+			from := t.TempDir()
+			file := filepath.Join(from, "file")
+			must(t, os.WriteFile(file, []byte(strings.Repeat("content", 100_000)), 0o604))
+			must(t, os.Chmod(file, 0o604))
+			modified := time.Unix(1e9, 0)
+			must(t, os.Chtimes(file, modified, modified))
+			if os.Geteuid() == 0 {
+				must(t, os.Chown(file, 12345, 54321))
+			}
+			ctx, ci := fs.AddConfig(t.Context())
+			ci.Metadata, ci.MultiThreadCutoff, ci.MultiThreadChunkSize = true, 64<<10, 256<<10
+			ci.MetadataSet = fs.Metadata{"atime": modified.Add(time.Second).Format(time.RFC3339Nano)} // reading the file changes its own
+			local, err := fs.NewFs(ctx, from)
+			must(t, err)
+			must(t, rsync.CopyDir(ctx, there, local, false))
+			fi, err := os.Stat(filepath.Join(srv.Dir, "file"))
+			must(t, err)
+			if fi.Size() != 700_000 || fi.Mode() != 0o604 || !fi.ModTime().Equal(modified) {
+				t.Errorf("%d bytes, %v, %v", fi.Size(), fi.Mode(), fi.ModTime())
+			}
+			if st := fi.Sys().(*syscall.Stat_t); os.Geteuid() == 0 && (st.Uid != 12345 || st.Gid != 54321) {
+				t.Errorf("owners %d, %d", st.Uid, st.Gid)
+			}
+			o, err := there.NewObject(ctx, "file")
+			must(t, err)
+			meta, err := fs.GetMetadata(ctx, o)
+			must(t, err)
+			if at, err := time.Parse(time.RFC3339Nano, meta["atime"]); err != nil || !at.Equal(modified.Add(time.Second)) {
+				t.Errorf("accessed %v, %v", at, err)
+			}
+		})
+	}
+}
