@@ -3,6 +3,7 @@
 package rclone
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/accounting"
 	rsync "github.com/rclone/rclone/fs/sync"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
@@ -202,5 +204,72 @@ func TestMultiThreadMetadata(t *testing.T) {
 				t.Errorf("accessed %v, %v", at, err)
 			}
 		})
+	}
+}
+
+// TestPOSIXEncoding lists, reads and writes files whose names Windows does not have, with an encoding that leaves those as they are.
+func TestPOSIXEncoding(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+	there := open(t, configure(t, srv, map[string]string{"POSIX": "true", "ENCODING": "Slash,BackSlash,InvalidUtf8,Dot"}))
+	made := []string{"a:b", "c.", "d ", "e\tf", `g*"?<>|h`}
+	for _, name := range made {
+		onServerDisk(t, srv, name, name)
+		put(t, there, "copy of "+name, name)
+		if b, err := os.ReadFile(filepath.Join(srv.Dir, "copy of "+name)); string(b) != name || err != nil {
+			t.Errorf("%q was written as %q, %v", name, b, err)
+		}
+	}
+	local, err := fs.NewFs(t.Context(), t.TempDir())
+	must(t, err)
+	must(t, rsync.CopyDir(t.Context(), local, there, false))
+	for _, name := range made {
+		for _, name := range []string{name, "copy of " + name} {
+			if _, err := os.Stat(filepath.Join(local.Root(), name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestLinksAndMetadata copies files and links with metadata, with the POSIX extensions and without, twice: the second time nothing is
+// transferred.
+func TestLinksAndMetadata(t *testing.T) {
+	for posix, remotes := range map[string][]string{"true": {"", "tarnrig:windows"}, "false": {""}} {
+		srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}, Shares: windowsShare})
+		path := configure(t, srv, map[string]string{"POSIX": posix, "LINKS": "true"})
+		from := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(from, "dir"), 0o755))
+		must(t, os.WriteFile(filepath.Join(from, "dir", "file"), []byte("content"), 0o640))
+		must(t, os.Symlink("dir/file", filepath.Join(from, "link")))
+		must(t, os.Symlink("dir/file", filepath.Join(from, "LINK2")))
+		must(t, os.Symlink("missing", filepath.Join(from, "dir", "dangling")))
+		ctx, ci := fs.AddConfig(t.Context())
+		ci.Metadata = true
+		local, err := fs.NewFs(ctx, ":local,links=true:"+from)
+		must(t, err)
+		for i, remote := range remotes {
+			if remote == "" {
+				remote = path
+			}
+			there := open(t, fmt.Sprint(remote, "/", i))
+			for turn, want := range []int64{4, 0} {
+				group := fmt.Sprint(t.Name(), posix, i, turn)
+				ctx := accounting.WithStatsGroup(ctx, group)
+				if err := rsync.Sync(ctx, there, local, true); err != nil {
+					t.Errorf("posix %s, %s: %v", posix, remote, err)
+				}
+				if got := accounting.StatsGroup(ctx, group).GetTransfers(); got != want {
+					t.Errorf("posix %s, %s: copy %d has transferred %d, want %d", posix, remote, turn+1, got, want)
+				}
+			}
+			back, err := fs.NewFs(ctx, ":local,links=true:"+t.TempDir())
+			must(t, err)
+			must(t, rsync.CopyDir(ctx, back, there, true))
+			for name, want := range map[string]string{"link": "dir/file", "LINK2": "dir/file", "dir/dangling": "missing"} {
+				if target, err := os.Readlink(filepath.Join(back.Root(), name)); target != want || err != nil {
+					t.Errorf("posix %s, %s: %s leads to %q, %v", posix, remote, name, target, err)
+				}
+			}
+		}
 	}
 }
