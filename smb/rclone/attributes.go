@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rclone/rclone/fs"
@@ -156,20 +154,4 @@ func (o *Object) Metadata(context.Context) (fs.Metadata, error) {
 		meta["gid"] = strconv.FormatUint(uint64(id), 10)
 	}
 	return meta, nil
-}
-
-// umask is that of the process, as Linux reports it without changing it; 0o022 where it is not known.
-func umask() iofs.FileMode {
-	const usual = 0o022
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return usual
-	}
-	_, after, _ := strings.Cut(string(b), "\nUmask:")
-	line, _, _ := strings.Cut(after, "\n")
-	mask, err := strconv.ParseUint(strings.TrimSpace(line), 8, 32)
-	if err != nil {
-		return usual
-	}
-	return iofs.FileMode(mask).Perm()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rclone/rclone/fs/fserrors"
 	"github.com/rclone/rclone/fs/hash"
 	"github.com/rclone/rclone/lib/bucket"
+	"github.com/tarn-go/tarn/internal/umask"
 	"github.com/tarn-go/tarn/smb"
 )
 
@@ -54,7 +55,7 @@ func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, e
 		return nil, errors.New(Type + ": links and copy_links exclude each other")
 	}
 	if f.opt.POSIX { // the server gives files the permissions that it is asked for
-		mask := umask()
+		mask := umask.Get()
 		f.filePerm, f.dirPerm = f.filePerm&^mask, f.dirPerm&^mask
 	}
 	d, addr, err := f.opt.dialer()

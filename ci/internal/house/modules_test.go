@@ -190,7 +190,7 @@ var imports = map[string][]string{
 	"cmd/tarn":                {},
 	"cmd/tarn/internal/bench": {".", "adapt", "h2http", "internal/child", "internal/cputime", "internal/freeport", "internal/plot", "internal/rig", "internal/selfsigned", "rpc", "smb"},
 	"cmd/tarn/internal/fetch": {"debug"},
-	"cmd/tarn/internal/smb":   {"smb", "smb/krb5"},
+	"cmd/tarn/internal/smb":   {"internal/umask", "smb", "smb/krb5"},
 	"cmd/tarn/internal/top":   {".", "debug", "debug/endpoint", "internal/plot"},
 	"cmd/tarn/internal/tune":  {".", "debug", "internal/plot", "sizing"},
 	"debug":                   {".", "debug/endpoint", "internal/plot", "sizing"},

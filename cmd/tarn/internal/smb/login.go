@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/umask"
 	client "github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/krb5"
 )
@@ -50,7 +51,7 @@ func newApp(name string, opts options, std cli.Streams) *app {
 		waits:    []time.Duration{time.Second, 3 * time.Second, 6 * time.Second},
 		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}, logins: map[string]client.Initiator{}}
 	if opts.posix {
-		a.umask = umask()
+		a.umask = umask.Get()
 	}
 	return a
 }

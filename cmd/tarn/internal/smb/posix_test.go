@@ -11,6 +11,7 @@ import (
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
+	"github.com/tarn-go/tarn/internal/umask"
 )
 
 // TestPOSIX lists, copies and links with the POSIX extensions, and compares with the server's disk.
@@ -19,7 +20,7 @@ func TestPOSIX(t *testing.T) {
 	t.Setenv("SMB_PASSWORD", s.Password)
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"small": "small", "long": strings.Repeat("long", 1<<18)})
-	mask := umask()
+	mask := umask.Get()
 	must(t, "mkdir", "-posix", s.url("made"))
 	must(t, "put", "-posix", filepath.Join(dir, "small"), filepath.Join(dir, "long"), s.url("made"))
 	for name, want := range map[string]os.FileMode{"made": os.ModeDir | 0o777&^mask, "made/small": 0o666 &^ mask, "made/long": 0o666 &^ mask} {

@@ -1,4 +1,5 @@
-package smb
+// Package umask has the umask of the process.
+package umask
 
 import (
 	"io/fs"
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// umask is that of the process, as Linux reports it without changing it; 0o022 where it is not known.
-func umask() fs.FileMode {
+// Get returns the umask as Linux reports it without changing it; 0o022 where it is not known.
+func Get() fs.FileMode {
 	const usual = 0o022
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
