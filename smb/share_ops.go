@@ -93,8 +93,9 @@ func deleteFile(ctx context.Context, t view, remote string) error {
 // Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
 // open, Samba one that is open on the same connection: the error matches fs.ErrPermission. The file oldname may be open. Samba 4.17
 // drops the mark of a sparse file when it is renamed; Rename sets it again, with one more request, unless the connection is lost before.
-// Samba 4.22 makes an empty file of a symbolic link that a client has made (its size is 0), and the target is lost: make such a link anew
-// with Readlink, Symlink and Lchtimes, and remove the old one.
+// Samba 4.22 makes an empty file of a symbolic link that a client has made (its size is 0), and the target is lost. A link in a directory that
+// is renamed stays. Rename would need another request for each file to know the target: make such a link anew with Readlink, Symlink and
+// Lchtimes, and remove the old one.
 func (s *Share) Rename(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname, Replace: true}))
 }

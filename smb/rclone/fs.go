@@ -455,7 +455,7 @@ func (f *Fs) isFollowed(share *smb.Share, name string) (bool, error) {
 // Move renames a file, and replaces one that has the name.
 func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object, error) {
 	o, from, ok := f.sameShare(src, remote)
-	if !ok || o.link || f.isLink(remote) { // Samba 4.22 makes empty files of links that are renamed: rclone makes others then
+	if !ok || o.link || f.isLink(remote) { // smb.Share.Rename may lose links: rclone makes others then, with their times
 		return nil, fs.ErrorCantMove
 	}
 	a, err := attributesFor(ctx, f, src, fs.MetadataAsOpenOptions(ctx))

@@ -232,7 +232,7 @@ func TestPOSIXEncoding(t *testing.T) {
 }
 
 // TestLinksAndMetadata copies files and links with metadata, with the POSIX extensions and without, twice: the second time nothing is
-// transferred.
+// transferred. Links in a directory that is moved stay links.
 func TestLinksAndMetadata(t *testing.T) {
 	for posix, remotes := range map[string][]string{"true": {"", "tarnrig:windows"}, "false": {""}} {
 		srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}, Shares: windowsShare})
@@ -262,10 +262,11 @@ func TestLinksAndMetadata(t *testing.T) {
 					t.Errorf("posix %s, %s: copy %d has transferred %d, want %d", posix, remote, turn+1, got, want)
 				}
 			}
+			must(t, there.DirMove(ctx, there, "dir", "moved"))
 			back, err := fs.NewFs(ctx, ":local,links=true:"+t.TempDir())
 			must(t, err)
 			must(t, rsync.CopyDir(ctx, back, there, true))
-			for name, want := range map[string]string{"link": "dir/file", "LINK2": "dir/file", "dir/dangling": "missing"} {
+			for name, want := range map[string]string{"link": "dir/file", "LINK2": "dir/file", "moved/dangling": "missing"} {
 				if target, err := os.Readlink(filepath.Join(back.Root(), name)); target != want || err != nil {
 					t.Errorf("posix %s, %s: %s leads to %q, %v", posix, remote, name, target, err)
 				}

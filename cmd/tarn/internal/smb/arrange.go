@@ -3,6 +3,7 @@ package smb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 
@@ -75,8 +76,10 @@ func runMove(ctx context.Context, a *app, args []string) error {
 	return a.rename(ctx, args, "moved", move)
 }
 
-// move renames a file. Samba 4.22 makes an empty file of a symbolic link that a client has made, which it keeps in an empty file: such a link
-// is made anew, with its times. Without the POSIX extensions that is done afterwards, since other servers rename links.
+// move renames a file. A symbolic link that may be one of those that [client.Share.Rename] loses is made anew with its times: its time of
+// creation, owner and extended attributes are others. With the POSIX extensions the old link is removed last, and stays if another step
+// fails. Without them the link is renamed first, since other servers than Samba rename links: if a later step fails there, the error has the
+// target of a link that is lost.
 func move(share *client.Share, from, to string) error {
 	info, err := share.Lstat(from)
 	if err != nil {
@@ -102,10 +105,13 @@ func move(share *client.Share, from, to string) error {
 	if now, err := share.Lstat(to); err != nil || !now.Mode().IsRegular() || now.Size() > 0 {
 		return err
 	}
-	if err := share.Remove(to); err != nil {
-		return err
+	if err = share.Remove(to); err == nil {
+		err = makeLink(share, target, to, st)
 	}
-	return makeLink(share, target, to, st)
+	if err != nil {
+		err = fmt.Errorf("%s was a symbolic link to %q: %w", to, target, err)
+	}
+	return err
 }
 
 // makeLink makes a symbolic link with the times of another.
