@@ -3,14 +3,11 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
@@ -65,9 +62,7 @@ const (
 // idleClientOf has package smb log in and make a file, and takes over its connection.
 func idleClientOf(b *testing.B, srv *rig.Server) *idleClient {
 	b.Helper()
-	nc, err := net.Dial("tcp", srv.Addr)
-	must(b, err)
-	rec := &recorder{Conn: nc, stopped: make(chan struct{})}
+	rec := record(b, srv.Addr)
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Host: "bench", NoReconnect: true, AllowUnsigned: true}
 	session, err := d.NewSession(b.Context(), rec)
 	must(b, err)
@@ -82,13 +77,7 @@ func idleClientOf(b *testing.B, srv *rig.Server) *idleClient {
 	le.PutUint32(c.empty[0][atDisposition:], uint32(proto.DispositionOverwriteIf))
 	last := requests[len(requests)-1]
 	c.mid = le.Uint64(last[atMessageID:]) + uint64(le.Uint16(last[atCharge:]))
-	nc.SetReadDeadline(time.Unix(1, 0))
-	<-rec.stopped
-	file, err := nc.(*net.TCPConn).File()
-	must(b, err)
-	b.Cleanup(func() { file.Close(); nc.Close() })
-	c.fd = int(file.Fd())
-	must(b, syscall.SetNonblock(c.fd, false))
+	c.fd = rec.takeOver(b)
 	return c
 }
 
@@ -123,12 +112,12 @@ func (c *idleClient) send(frame []byte) {
 // receive receives a reply that is not an interim one.
 func (c *idleClient) receive() {
 	for {
-		c.fill(c.reply[:4])
+		c.receiveAll(c.reply[:4])
 		n := int(binary.BigEndian.Uint32(c.reply[:]))
 		if n > len(c.reply)-4 {
 			c.b.Fatalf("a reply of %d bytes", n)
 		}
-		c.fill(c.reply[4:][:n])
+		c.receiveAll(c.reply[4:][:n])
 		switch status := le.Uint32(c.reply[atStatus:]); status {
 		case uint32(proto.StatusPending):
 		case 0:
@@ -139,70 +128,8 @@ func (c *idleClient) receive() {
 	}
 }
 
-func (c *idleClient) fill(b []byte) {
-	for len(b) > 0 {
-		n, err := syscall.Read(c.fd, b)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			c.b.Fatal("receiving: ", n, err)
-		}
-		b = b[n:]
+func (c *idleClient) receiveAll(b []byte) {
+	if err := receiveAll(c.fd, b); err != nil {
+		c.b.Fatal("receiving: ", err)
 	}
-}
-
-// moving is a READ or a WRITE changed to move n bytes.
-func moving(frame []byte, n int) []byte {
-	frame = slices.Clone(frame)
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
-	le.PutUint16(frame[atCharge:], uint16(n>>16))
-	le.PutUint16(frame[atCredits:], uint16(n>>16))
-	le.PutUint32(frame[body+4:], uint32(n))
-	return frame
-}
-
-// recorder keeps what is written, and does not close.
-type recorder struct {
-	net.Conn
-	mu      sync.Mutex
-	written []byte
-	stopped chan struct{} // closed when reading has failed
-	once    sync.Once
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	r.written = append(r.written, b...)
-	r.mu.Unlock()
-	return r.Conn.Write(b)
-}
-
-func (r *recorder) Read(b []byte) (int, error) {
-	n, err := r.Conn.Read(b)
-	if err != nil {
-		r.once.Do(func() { close(r.stopped) })
-	}
-	return n, err
-}
-
-func (r *recorder) Close() error { return nil }
-
-// take returns the frames written since the last call.
-func (r *recorder) take() [][]byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := frames(r.written)
-	r.written = nil
-	return all
-}
-
-// frames returns copies of the frames that b consists of.
-func frames(b []byte) (all [][]byte) {
-	for len(b) > 0 {
-		n := 4 + int(binary.BigEndian.Uint32(b))
-		all = append(all, slices.Clone(b[:n]))
-		b = b[n:]
-	}
-	return all
 }

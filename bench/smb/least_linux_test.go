@@ -6,14 +6,12 @@ import (
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -88,12 +86,10 @@ type leastThread struct{ out, in []byte }
 // leastClientOf has package smb log in, open and use a file, and takes over its connection.
 func leastClientOf(b *testing.B, srv *rig.Server, op string, threads int) *leastClient {
 	b.Helper()
-	nc, err := net.Dial("tcp", srv.Addr)
-	must(b, err)
-	rec := &recorder{Conn: nc, stopped: make(chan struct{})}
+	rec := record(b, srv.Addr)
 	auth := &keyKeeper{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}}
 	setUp := &setUpRecorder{recorder: rec}
-	d := smb.Dialer{Initiator: auth, Host: "bench", NoReconnect: true, Ciphers: []smb.Cipher{smb.AES128GCM}}
+	d := smb.Dialer{Initiator: auth, Host: "bench", NoReconnect: true, AllowUnsigned: true, Ciphers: []smb.Cipher{smb.AES128GCM}}
 	session, err := d.NewSession(b.Context(), setUp)
 	must(b, err)
 	keys := setUp.keys(auth.context.SessionKey())
@@ -137,14 +133,18 @@ func leastClientOf(b *testing.B, srv *rig.Server, op string, threads int) *least
 			in:  make([]byte, c.front+proto.ReadResponsePrefix+1<<20+crypt.Spare),
 		})
 	}
-	nc.SetReadDeadline(time.Unix(1, 0))
-	<-rec.stopped
-	file, err := nc.(*net.TCPConn).File()
-	must(b, err)
-	b.Cleanup(func() { file.Close(); nc.Close() })
-	c.fd = int(file.Fd())
-	must(b, syscall.SetNonblock(c.fd, false))
+	c.fd = rec.takeOver(b)
 	return c
+}
+
+// moving is a READ or a WRITE changed to move n bytes.
+func moving(frame []byte, n int) []byte {
+	frame = slices.Clone(frame)
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	le.PutUint16(frame[atCharge:], uint16(n>>16))
+	le.PutUint16(frame[atCredits:], uint16(n>>16))
+	le.PutUint32(frame[body+4:], uint32(n))
+	return frame
 }
 
 // exchange makes n calls, depth of them in flight.
@@ -254,7 +254,10 @@ func (c *leastClient) receive(t *leastThread) {
 // receiveFrame receives one frame, and returns its length.
 func (c *leastClient) receiveFrame(b []byte) int {
 	got := c.front + proto.HeaderSize // every frame has as much
-	c.receiveAll(b[:got])
+	if err := receiveAll(c.fd, b[:got]); err != nil {
+		c.b.Error("receiving: ", err)
+		return got
+	}
 	n := 4 + int(binary.BigEndian.Uint32(b))
 	for got < n {
 		k, _, err := unix.Recvfrom(c.fd, b[got:n], unix.MSG_DONTWAIT)
@@ -276,21 +279,6 @@ func (c *leastClient) receiveFrame(b []byte) int {
 
 // leastWater is how many bytes of a long reply wake the thread that receives it.
 const leastWater = 1 << 20
-
-// receiveAll fills b.
-func (c *leastClient) receiveAll(b []byte) {
-	for len(b) > 0 {
-		n, err := unix.Read(c.fd, b)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			c.b.Error("receiving: ", n, err)
-			return
-		}
-		b = b[n:]
-	}
-}
 
 // await waits until n bytes can be received.
 func (c *leastClient) await(n int) {
