@@ -18,15 +18,14 @@ type reading struct {
 	self bool   // the stream of the HEADERS depends on itself
 	busy bool   // Conn.handling may be set
 
-	readAt      time.Time // what ReadAt returns, until Run pauses; zero: it has not been asked since
-	readAtFrame int       // frames when it was set
-	hdr         Header    // what is handed to OnHeaders
+	readAt time.Time // what ReadAt returns; zero: it has not been asked since Run paused or run was set back
+	hdr    Header    // what is handed to OnHeaders
 
 	lander  Lander    // the Handler, or nil
 	leaving bool      // the second GOAWAY is due: its PING has been answered
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
-	run     int       // frames since Run last waited, but for waits of pauseInFrame, or let others run
+	run     int       // frames since letWokenRun had enough of them or Run last waited, but for waits of pauseInFrame
 	paused  time.Time // when that was; with ReadModeration
 	delay   string    // why reading is to be delayed; empty: it is not
 	active  bool      // a frame has come since the last deadline
@@ -122,11 +121,10 @@ func (c *Conn) pauseInFrame() {
 // ReadAt returns when the frame that is being handled was read, or one of the 64 before it that came together with it: the clock is read once
 // for them. Only a Handler's method that is called on Run's goroutine may call it.
 func (c *Conn) ReadAt() time.Time {
-	in := c.in
-	if in.readAt.IsZero() || in.frames-in.readAtFrame >= serverYield {
-		in.readAt, in.readAtFrame = time.Now(), in.frames
+	if c.in.readAt.IsZero() {
+		c.in.readAt = time.Now()
 	}
-	return in.readAt
+	return c.in.readAt
 }
 
 // limitChanged tells a client's Handler that StreamLimit has changed. c.mu is not held.

@@ -181,8 +181,11 @@ func (c *Conn) letWokenRun() {
 	if c.side == server {
 		after = serverYield
 	}
-	if c.in.run >= after && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
-		c.in.run = 0
+	if c.in.run < after {
+		return
+	}
+	c.in.run, c.in.readAt = 0, time.Time{}
+	if c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
 		runtime.Gosched()
 	}
 }
