@@ -22,8 +22,8 @@ type Config struct {
 	// grows, four times as large each time (64 times where a round trip takes more
 	// than a millisecond) and for the whole connection, while it is what limits the
 	// peer, up to MaxWindow: Window to 2^31-1; 0: 4 MiB, or Window if that is more.
-	// MaxWindow equal to Window keeps it fixed. Where a round trip takes a millisecond or less, a window does not
-	// grow that may become less than twice as large, unless it becomes MaxWindow.
+	// MaxWindow equal to Window keeps it fixed. Where a round trip takes a millisecond
+	// or less it grows only to twice its size or more, or to MaxWindow.
 	Window, MaxWindow int
 	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
 	// to 1 MiB (wire.MaxRead); 0: 64 KiB.
