@@ -46,7 +46,8 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	return s, err
 }
 
-// open takes ownership of what o holds unless it fails: then that stays the caller's.
+// open takes ownership of what o holds unless it fails: then that stays the caller's. c.mu is held, and given up by waitOpen, before there
+// is a stream, and by waitSent.
 func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	if c.side == server {
 		panic("h2: Open on the server's side")

@@ -34,7 +34,7 @@ type sender struct {
 	slow    bool   // a batch has taken slowBatch: unsent stays limited
 
 	begin  *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
-	run    func()      // Conn.writer, bound once
+	run    func()      // writer, bound once
 	parked bool        // a writer goroutine waits for more to send
 	wake   chan bool   // true: it goes on; false: it ends
 

@@ -169,8 +169,8 @@ const (
 const (
 	// maxFree bounds the spare streams of a connection: as many as most servers permit at a time.
 	maxFree = 128
-	// streamSlots is how many open streams are found without a map: as many, 1 KiB a connection that is not idle. A map alone takes 3 to 5 % of the processor
-	// time of small calls by 64 callers (docs/design/h2.md).
+	// streamSlots is how many open streams are found without a map: as many as most servers permit at a time. They take 1 KiB of a connection
+	// that is not idle. A map alone takes 3 to 5 % of the processor time of small calls by 64 callers (docs/design/h2.md).
 	streamSlots = 128
 )
 

@@ -109,7 +109,7 @@ func (s *Stream) sendable() error {
 }
 
 // write queues o, waiting where it must. It takes ownership of what o holds unless it fails:
-// then that stays the caller's. c.mu is held, but not throughout.
+// then that stays the caller's. c.mu is held, and given up by waitSent alone: the caller reads the state of s again.
 func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 	if err := s.sendable(); err != nil {
 		return err
