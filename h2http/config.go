@@ -42,8 +42,8 @@ const (
 	defaultPingTimeout = 15 * time.Second // net/http's
 	minFrame           = 16 << 10         // RFC 9113 section 4.2
 	maxFrame           = 1<<24 - 1
-	beginWindow        = 352 << 10
-	beginConnWindow    = 1 << 20
+	firstWindow        = 352 << 10 // docs/evidence/http.md has what others take
+	firstConnWindow    = 1 << 20
 	mostWindow         = 16 << 20
 	mostRead           = 256 << 10
 	mostUnread         = 32 << 20 // of all streams of a server's connection: two of the largest windows
@@ -63,7 +63,7 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		ExtendedConnect: c.ExtendedConnect,
 		Policy:          h2.PingPolicy{MinTime: -1},
 		MaxHeaderList:   int(min(maxHeaderBytes+perField*typicalFields, maxHeaderList)),
-		Window:          beginWindow,
+		Window:          firstWindow,
 		MaxWindow:       mostWindow,
 		MaxRead:         mostRead,
 	}
@@ -84,12 +84,12 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		out.MaxFrameSize = conf.MaxReadFrameSize
 	}
 	if n := min(conf.MaxReceiveBufferPerStream, math.MaxInt32); n > 0 {
-		out.Window, out.MaxWindow = min(n, beginWindow), n
+		out.Window, out.MaxWindow = min(n, firstWindow), n
 	}
 	if n := conf.MaxReceiveBufferPerConnection; n >= minConnWindow {
 		// Package h2 gives the connection's window back on receipt while no more than
 		// Unread bytes lie unread, so the two add up to what can be held.
-		out.ConnWindow = max(minConnWindow, min(n/2, beginConnWindow))
+		out.ConnWindow = max(minConnWindow, min(n/2, firstConnWindow))
 		out.Unread = max(n-out.ConnWindow, 1)
 		out.Window = min(out.Window, out.ConnWindow)
 		out.MaxWindow = max(out.Window, min(out.MaxWindow, out.ConnWindow/2)) // beyond it ConnWindow would grow

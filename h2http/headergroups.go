@@ -11,7 +11,7 @@ import (
 // headerGroups are the regular fields of a header list, by header.
 type headerGroups struct {
 	groups []fields.Values
-	firsts []string // for the first value of a header, while there is some
+	firsts []string // the first value of each header
 }
 
 // mostPresized is for how many headers room is made at once, at most.

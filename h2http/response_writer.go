@@ -416,7 +416,7 @@ func firstBytes(o *h2.Out) []byte {
 	return p[:o.Rest.CopyTo(p)]
 }
 
-// mostDated: a response of more bytes may wait for the client's window when it is sent, so that its end is not that of its Date.
+// mostDated is how many bytes a response has at most that counts as ended at its Date: a longer one may wait for the client's window.
 const mostDated = 1 << 10
 
 // finish ends the response after the handler has returned. If the next request is one
