@@ -82,7 +82,7 @@ func (c *clientConn) readyNow() {
 }
 
 // permitsNone reports whether the server's SETTINGS have not permitted a stream yet. They are in force before this side is told of them
-// (OnSettings), so the connection is asked first.
+// (OnSettings), so the connection is asked first. Before them StreamLimit may be 0 because of requests that were given up.
 func (c *clientConn) permitsNone() bool {
 	return c.h2.Greeted() && c.h2.StreamLimit() == 0 && !c.permitted.Load()
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -81,4 +82,36 @@ func TestNoStreamIsPermittedYet(t *testing.T) {
 	far.Close()
 	<-c.h2.Done()
 	<-served
+}
+
+// TestSilentServerHasPermittedStreams: requests that are given up before a connection's SETTINGS come count against the limit that is assumed
+// until then. When they are as many, another connection is dialled: this server has not said that it permits no stream.
+func TestSilentServerHasPermittedStreams(t *testing.T) {
+	dialled := errors.New("dialled")
+	p, err := newClientPool(clientSettings{own: Config{Pool: tarntest.NewPool(t)}, dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, dialled
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := net.Pipe()
+	go io.Copy(io.Discard, far)
+	g := p.group("http", "a")
+	g.mu.Lock()
+	c := g.add(near)
+	g.mu.Unlock()
+	for c.h2.CanOpen() {
+		s, err := c.h2.Open(t.Context(), nil, &h2.Out{Fields: []h2.Field{{Name: ":method", Value: "GET"}}, Ending: h2.End})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Reset(h2.Cancel)
+		s.Release()
+	}
+	if got, _, err := g.get(t.Context(), nil, dialing); err != dialled {
+		t.Errorf("%v, %v; want another connection to be dialled", got, err)
+	}
+	c.h2.Close()
+	far.Close()
+	<-c.h2.Done()
 }
