@@ -62,25 +62,29 @@ func inBubble(t *testing.T, svc pb.TestServiceServer, opts []rpc.DialOption, f f
 	})
 }
 
-// dialPiped returns a client of s, which it starts, in a bubble of synctest. Both are closed when the test ends.
-func dialPiped(t *testing.T, s *rpc.Server, opts ...rpc.DialOption) *rpc.ClientConn {
+// servePiped serves s until the test ends, in a bubble of synctest.
+func servePiped(t *testing.T, s *rpc.Server) *pipes {
 	t.Helper()
 	lis := newPipes()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(lis) }()
-	cc, err := rpc.NewClient("passthrough:///svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
-		rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithContextDialer(lis.dial)}, opts...)...)
 	t.Cleanup(func() {
-		if err == nil {
-			cc.Close()
-		}
 		s.Stop()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
+	return lis
+}
+
+// dialPiped returns a client of s, which it starts, in a bubble of synctest. Both are closed when the test ends.
+func dialPiped(t *testing.T, s *rpc.Server, opts ...rpc.DialOption) *rpc.ClientConn {
+	t.Helper()
+	cc, err := rpc.NewClient("passthrough:///svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
+		rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithContextDialer(servePiped(t, s).dial)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { cc.Close() })
 	return cc
 }

@@ -2,7 +2,6 @@ package rpc_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/encoding"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
@@ -35,25 +33,13 @@ func eachPipedWeb(t *testing.T, svc func() pb.TestServiceServer, opts []rpc.Dial
 // dialPipedHTTP2 is dialPiped for a client of the web whose requests are sent over HTTP/2.
 func dialPipedHTTP2(t *testing.T, s *rpc.Server, opts ...rpc.DialOption) *rpc.ClientConn {
 	t.Helper()
-	lis := newPipes()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(lis) }()
-	rt := &h2http.Transport{Config: h2http.Config{Pool: tarntest.NewPool(t)}, DisableCompression: true,
-		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return lis.dial(ctx, addr) }}
+	rt := &h2http.Transport{Config: h2http.Config{Pool: tarntest.NewPool(t)}, DisableCompression: true, DialContext: servePiped(t, s).dialNetwork}
+	t.Cleanup(rt.CloseIdleConnections)
 	cc, err := rpc.NewClient("http://svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)), rpc.WithRoundTripper(rt)}, opts...)...)
-	t.Cleanup(func() {
-		if err == nil {
-			cc.Close()
-		}
-		rt.CloseIdleConnections()
-		s.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { cc.Close() })
 	return cc
 }
 
@@ -129,21 +115,7 @@ func TestHedgedCallPanicsOverTheWeb(t *testing.T) {
 		l = newHedgeLog(never, after(time.Second, codes.OK))
 		return l
 	}, append(hedging(`{"maxAttempts":3}`), rpc.WithObserveCalls()), func(t *testing.T, cc *rpc.ClientConn) {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the call did not panic")
-				}
-			}()
-			_, _ = pb.NewTestServiceClient(cc).UnaryCall(t.Context(), &pb.SimpleRequest{}, grpc.ForceCodecV2(decodingPanics{encoding.GetCodecV2("proto")}))
-		}()
-		synctest.Wait()
-		if n := l.live.Load(); n != 0 {
-			t.Errorf("%d attempts outlive their call", n)
-		}
-		if e := cc.Endpoint(); e.Active != 0 {
-			t.Errorf("%d calls are active", e.Active)
-		}
+		l.playPanic(t, cc)
 	})
 }
 
