@@ -151,7 +151,7 @@ func PlaceKey(p places.Place, number func(ssa.Value) int) string {
 
 // A Decision is the way that a path took at a branch.
 type Decision struct {
-	Cond  ssa.Value
+	*ssa.If
 	Taken bool // Cond was true
 }
 

@@ -37,7 +37,74 @@ func loop(n int) {
 }
 `
 
+// The number behind a line is that of its branches.
+const conditional = `package p
+
+func tested(
+	param, other bool,
+	n int,
+	f func(bool) bool,
+) int {
+	if param { // 1
+		return 1
+	}
+	sum := n > 3
+	got := f(true)
+	if sum { // 1
+		n++
+	}
+	if !got { // 1
+		n += 2
+	}
+	got = f(sum)
+	if (got) { // 1
+		return 3
+	}
+	both := other && // 1
+		n == 4 && // 1
+		f(false)
+	switch {
+	case n > 2: // 1
+		if both { // 1
+			return 4
+		}
+	default:
+		if both { // 1
+			return 5
+		}
+	}
+	switch {
+	case f(true): // 1
+		return 6
+	case both: // 1
+		return 7
+	}
+	again := false
+	for ; !again; again = f(true) { // 1
+		n++
+	}
+	g := func() bool { return again }
+	if again && // 1
+		sum { // 1
+		return 8
+	}
+	if again { // 1
+		return 9
+	}
+	if g() { // 1
+		return 10
+	}
+	return n
+}
+`
+
 func function(t *testing.T, name string) *ssa.Function {
+	t.Helper()
+	return built(t, source, name)
+}
+
+// built is a function of a package.
+func built(t *testing.T, source, name string) *ssa.Function {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "p.go", source, 0)
@@ -139,17 +206,36 @@ func TestStatesAreSeparate(t *testing.T) {
 }
 
 func TestTrail(t *testing.T) {
-	a, b := &ssa.Parameter{}, &ssa.Parameter{}
+	a, b := &ssa.If{}, &ssa.If{}
 	var none *Trail
 	one := none.Then(Decision{a, true})
 	left, right := one.Then(Decision{b, true}), one.Then(Decision{b, false})
 	for _, trail := range []*Trail{left, right} {
 		steps := trail.Steps()
-		if len(steps) != 2 || steps[0].Cond != ssa.Value(a) || steps[1] != trail {
+		if len(steps) != 2 || steps[0].If != a || steps[1] != trail {
 			t.Errorf("steps %v", steps)
 		}
 	}
 	if len(none.Steps()) != 0 {
 		t.Error("an empty trail has decisions")
+	}
+}
+
+// TestPositions: the position of a decision is in the line that tests it, also when the condition is a variable.
+func TestPositions(t *testing.T) {
+	lines := strings.Split(conditional, "\n")
+	fn := built(t, conditional, "tested")
+	found := map[int]int{}
+	for _, b := range fn.Blocks {
+		if branch, ok := b.Instrs[len(b.Instrs)-1].(*ssa.If); ok {
+			line := fn.Prog.Fset.Position(Decision{If: branch}.Pos()).Line
+			found[line]++
+		}
+	}
+	for i, text := range lines {
+		_, want, _ := strings.Cut(text, "// ")
+		if n, _ := strconv.Atoi(want); found[i+1] != n {
+			t.Errorf("%d branches at line %d: %s", found[i+1], i+1, text)
+		}
 	}
 }

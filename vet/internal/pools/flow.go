@@ -236,7 +236,7 @@ func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(
 		t := s.clone()
 		if !known {
 			t.Facts[c] = taken == positive
-			t.Trail = s.Trail.Then(flow.Decision{Cond: instr.Cond, Taken: taken})
+			t.Trail = s.Trail.Then(flow.Decision{If: instr, Taken: taken})
 		}
 		f.edge(t, b, b.Succs[i])
 		next(b.Succs[i], t)

@@ -242,7 +242,7 @@ func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(
 		}
 		f.implied(t, instr.Cond, taken)
 		if !ok && instr.Cond.Pos().IsValid() {
-			t.Trail = s.Trail.Then(flow.Decision{Cond: instr.Cond, Taken: taken})
+			t.Trail = s.Trail.Then(flow.Decision{If: instr, Taken: taken})
 		}
 		next(b.Succs[i], f.edge(t, b, b.Succs[i]))
 	}

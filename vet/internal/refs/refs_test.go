@@ -182,8 +182,10 @@ func TestContractsOfBodies(t *testing.T) {
 
 func TestReports(t *testing.T) {
 	_, reports := analysed(t)
+	before, _, _ := strings.Cut(source, "if yes {\n")
+	tested := strings.Count(before, "\n") + 1
 	for name, want := range map[string]string{
-		"leaks": "leak: b from makes is not freed on the path that returns at line",
+		"leaks": fmt.Sprintf("leak: b from makes is not freed on the path that returns at line %d (where the condition at line %d is true)", tested+1, tested),
 		"uses":  "use after free: b was freed at line",
 		"twice": "double free: b is freed at line",
 		"clear": "leak: o.b is overwritten without having been freed",

@@ -85,7 +85,7 @@ func (f *function) report(s *state, kind report.Kind, r *ref, pos token.Pos, how
 		f.related(&d, r.pos, subject+" was taken here")
 	}
 	for _, step := range s.Trail.Steps() {
-		f.related(&d, step.Cond.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
+		f.related(&d, step.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
 	}
 	f.reports.Emit(d, r.pos)
 }
@@ -171,7 +171,7 @@ func (f *function) pathText(s *state, near token.Pos) string {
 	for _, next := range s.Trail.Steps() {
 		// When a condition, or a part of one, was tested several times, the last decision counts.
 		steps = slices.DeleteFunc(steps, func(before *flow.Trail) bool {
-			return f.reports.Line(before.Cond.Pos()) == f.reports.Line(next.Cond.Pos())
+			return f.reports.Line(before.Pos()) == f.reports.Line(next.Pos())
 		})
 		steps = append(steps, next)
 	}
@@ -180,7 +180,7 @@ func (f *function) pathText(s *state, near token.Pos) string {
 	}
 	var parts []string
 	for _, step := range steps {
-		parts = append(parts, fmt.Sprintf("%s is %v", f.reports.Where(step.Cond.Pos(), near), step.Taken))
+		parts = append(parts, fmt.Sprintf("%s is %v", f.reports.Where(step.Pos(), near), step.Taken))
 	}
 	if len(parts) == 0 {
 		return ""
