@@ -92,7 +92,7 @@ func TestPrograms(t *testing.T) {
 		{"http2", pays, map[string]string{"rpc": noPay, "h2http": pays}},
 		{"allocate", mayPay, map[string]string{"rpc": noPay, "h2http": absent, "pool": mayPay}},
 		{"compute", "nothing would pay", map[string]string{"rpc": noPay, "h2http": absent, "smb": absent, "pool": noPay, "checks": absent}},
-		{"idle", unknown, map[string]string{"rpc": unknown, "pool": unknown}},
+		{"idle", unknown, map[string]string{"rpc": unknown, "h2http": unknown, "pool": unknown}},
 	} {
 		t.Run(c.load, func(t *testing.T) {
 			if testing.Short() && c.load != "grpc" && c.load != "compute" {
@@ -207,6 +207,32 @@ func TestVerdicts(t *testing.T) {
 		stack(p, []int64{(10 - c.tenths) * 100, (10 - c.tenths) * 1e9}, "main.work")
 		if got := report(t, save(t, p)).of(c.name); got.Verdict != c.verdict {
 			t.Errorf("%d tenths in %s: %+v, want %s", c.tenths, c.takes, got, c.verdict)
+		}
+	}
+}
+
+// TestFewSamples: a profile of too few samples does not say that nothing in it is to be switched.
+func TestFewSamples(t *testing.T) {
+	p := cpuProfile()
+	stack(p, []int64{fewSamples - 1, 1e9}, "main.work")
+	r := report(t, save(t, p))
+	if got := r.of("h2http"); got.Verdict != unknown || !strings.Contains(got.Because, "too few") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestSwitched: the profile shows that a program has switched to h2http.
+func TestSwitched(t *testing.T) {
+	for _, c := range []struct {
+		netHTTP int64 // hundredths of the time that are spent in net/http's HTTP/2
+		verdict string
+	}{{0, absent}, {3, absent}, {40, pays}} {
+		p := cpuProfile()
+		stack(p, []int64{50, 5e9}, "github.com/tarn-go/tarn/h2.(*Conn).flush", "github.com/tarn-go/tarn/h2http.(*server).serve")
+		stack(p, []int64{c.netHTTP, c.netHTTP * 1e8}, "net/http/internal/http2.(*serverConn).serve")
+		stack(p, []int64{60, (50 - c.netHTTP) * 1e8}, "main.work")
+		if got := report(t, save(t, p)).of("h2http"); got.Verdict != c.verdict || c.verdict == absent && got.Because != "the program has it" {
+			t.Errorf("%d hundredths: %+v", c.netHTTP, got)
 		}
 	}
 }

@@ -45,6 +45,7 @@ type CPU struct {
 
 	ownAllocating float64 // allocating and clearing for the program's own code
 	signing       float64 // go-smb2's cryptography for signatures
+	h2http        bool    // a sample is in it
 }
 
 // few reports whether there are too few samples for shares.
@@ -144,6 +145,7 @@ func cpuOf(p *profile.Profile) *CPU {
 		if o == ownSMB && within(s, "cmac") {
 			c.signing += share
 		}
+		c.h2http = c.h2http || within(s, "github.com/tarn-go/tarn/h2http.")
 	}
 	delete(c.Activities, computing)
 	return c

@@ -16,6 +16,8 @@ const (
 	absent  = "does not apply" // the program has nothing to switch
 )
 
+const hasIt = "the program has it" // why a switch that was made does not apply
+
 const (
 	worthwhile = 0.05 // of the processor time
 	fewSamples = 100  // below which shares say nothing
@@ -112,7 +114,7 @@ func (r *Report) rpc() Switch {
 	what := strings.TrimSpace("grpc-go " + version)
 	_, moved := r.module("github.com/tarn-go/tarn/rpc")
 	if moved && r.CPU.owner(ownGRPC) < worthwhile {
-		return Switch{Name: "rpc", Verdict: absent, Because: "the program has it"}
+		return Switch{Name: "rpc", Verdict: absent, Because: hasIt}
 	}
 	return r.replaced("rpc", replaceable{ownGRPC, what, ok && !moved, "tarn migrate ./... (docs/migrate-grpc.md)", saved.rpc1M, saved.rpc100,
 		"; with rpc at both ends 3.3 times the calls a second at 100 B, 1.4 at 1 MiB"})
@@ -120,9 +122,13 @@ func (r *Report) rpc() Switch {
 
 // h2http is the switch from HTTP/2 of net/http or of golang.org/x/net.
 func (r *Report) h2http() Switch {
+	share := r.CPU.owner(ownHTTP2)
+	if r.CPU != nil && r.CPU.h2http && share < worthwhile {
+		return Switch{Name: "h2http", Verdict: absent, Because: hasIt}
+	}
 	s := r.replaced("h2http", replaceable{ownHTTP2, "net/http's HTTP/2", true, "h2http.ConfigureServer(srv, nil) (docs/h2http.md)", saved.http1M, saved.http100,
 		"; a server on h2http takes 0.18 of its time at 100 B, 0.71 at 1 MiB"})
-	if r.CPU != nil && r.CPU.owner(ownHTTP2) == 0 {
+	if r.CPU != nil && !r.CPU.few() && share == 0 {
 		s = Switch{Name: s.Name, Verdict: absent, Because: "no sample in net/http's HTTP/2"}
 	}
 	return s
