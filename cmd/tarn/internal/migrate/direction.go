@@ -2,8 +2,9 @@ package migrate
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"go/types"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -54,11 +55,12 @@ func pairs(ctx context.Context, dir string, way direction, imported map[string]b
 	}
 	for i, q := range needed {
 		for _, path := range []string{q.from, q.to} {
-			if pkg := found[path]; pkg == nil || len(pkg.Errors) > 0 {
-				q.err = fmt.Errorf("the module must require it: go get %s", path)
-				if pkg != nil {
-					q.err = fmt.Errorf("%v (the module must require both: go get %s)", pkg.Errors[0], path)
-				}
+			switch pkg := found[path]; {
+			case pkg == nil:
+				q.err = required(path, "no module provides "+path)
+			case len(pkg.Errors) > 0:
+				cause, _, _ := strings.Cut(pkg.Errors[0].Msg, "; to add") // there, go get has neither the tests' requirements nor their sums
+				q.err = required(path, cause)
 			}
 		}
 		if q.err != nil {
@@ -74,4 +76,13 @@ func pairs(ctx context.Context, dir string, way direction, imported map[string]b
 		}
 	}
 	return needed, nil
+}
+
+// required is the error of a package that cannot be imported.
+func required(path, cause string) error {
+	text := cause + ": run go get -t " + path + " ./..."
+	if strings.HasPrefix(path, rpcPath) {
+		text += " (before v0.1.0: docs/getting-started.md#from-a-clone)"
+	}
+	return errors.New(text)
 }

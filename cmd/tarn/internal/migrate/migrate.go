@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ With ./..., go get also adds the sums that the new requirements need, and with -
 			}
 			p, err := load(cmd.Context(), ".", patterns, way)
 			if err != nil {
+				if outside(cmd.Context(), ".") {
+					err = errors.New("there is no go.mod here, nor in a folder above")
+				}
 				return cli.Fail(err)
 			}
 			p.rewrite()
@@ -133,6 +137,15 @@ func load(ctx context.Context, dir string, patterns []string, way direction) (*p
 	}
 	p.pairs, err = pairs(ctx, dir, way, imported)
 	return p, err
+}
+
+// outside reports whether a folder is neither in a module nor in a workspace.
+func outside(ctx context.Context, dir string) bool {
+	cmd := exec.CommandContext(ctx, "go", "env", "GOMOD", "GOWORK")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	found := strings.Fields(string(out))
+	return err == nil && len(found) > 0 && found[0] == os.DevNull && (len(found) == 1 || found[1] == "off")
 }
 
 // broken is the first error of the packages, nil if there is none. Those of imported packages are first: a sum that go.mod's requirements

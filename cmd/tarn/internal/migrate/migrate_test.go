@@ -353,8 +353,19 @@ func TestMigrateRefuses(t *testing.T) {
 		}
 	}
 	t.Setenv("GOPROXY", "off")
-	if status, out := migrate(t, bare); status != cli.Failed || !strings.Contains(out, "go get "+rpcPath) {
+	if status, out := migrate(t, bare); status != cli.Failed || !strings.Contains(out, "go get -t "+rpcPath+" ./... (before v0.1.0: docs/") || strings.Count(out, "go get") != 1 {
 		t.Errorf("status %d, %s", status, out)
+	}
+	if status, out := migrate(t, bare, "-back"); status != cli.Failed || !strings.HasSuffix(out, "go get -t "+grpcPath+" ./...\n") || strings.Count(out, "go get") != 1 {
+		t.Errorf("-back: status %d, %s", status, out)
+	}
+	if err := os.Remove(filepath.Join(bare, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"./...", "main.go"} {
+		if status, out := migrate(t, bare, pattern); status != cli.Failed || !strings.Contains(out, "no go.mod here") {
+			t.Errorf("%s without go.mod: status %d, %s", pattern, status, out)
+		}
 	}
 	if err := os.Remove(filepath.Join(sumless, "go.sum")); err != nil {
 		t.Fatal(err)
