@@ -200,11 +200,9 @@ func (f *function) overwriter(r *ref) *report.Site {
 		return nil
 	}
 	values := []ssa.Value{r.site}
-	if refs := r.site.Referrers(); refs != nil {
-		for _, u := range *refs {
-			if e, ok := u.(*ssa.Extract); ok && e.Index == r.index {
-				values = append(values, e)
-			}
+	if r.index >= 0 {
+		if e := extracted(r.site, r.index); e != nil {
+			values = append(values, e)
 		}
 	}
 	for _, v := range values {

@@ -58,15 +58,10 @@ func resultOf(v ssa.Value, at int8) ssa.Value {
 	if call.Call.Signature().Results().Len() == 1 {
 		return call
 	}
-	for _, u := range *call.Referrers() {
-		if e, ok := u.(*ssa.Extract); ok && e.Index == int(at) {
-			if len(*e.Referrers()) == 0 {
-				return nil // assigned to _
-			}
-			return e
-		}
+	if e := extracted(call, int(at)); !ignored(e) {
+		return e
 	}
-	return nil
+	return nil // assigned to _
 }
 
 // results binds the results of a call.

@@ -258,10 +258,8 @@ func (f *function) extractOf(at flow.Slot) flow.Slot {
 	if at.Index < 0 {
 		return at
 	}
-	for _, u := range *at.Value.Referrers() {
-		if e, ok := u.(*ssa.Extract); ok && e.Index == at.Index {
-			return flow.Of(e)
-		}
+	if e := extracted(at.Value, at.Index); e != nil {
+		return flow.Of(e)
 	}
 	return at
 }
