@@ -132,7 +132,7 @@ func (q *request) openFailed(a *grpcAttempt, conn *clientConn, out *h2.Out, err 
 	case q.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(q.ctx.Err()).Err()
 	case !out.Opened && conn.h2c.Unusable() != nil: // also when the peer closed it without a GOAWAY
-		conn.retire(err)
+		conn.leave(err)
 		return notSent, status.Error(codes.Unavailable, "the connection has ended: "+err.Error())
 	}
 	rst, seen := resetStatus(err)

@@ -219,7 +219,7 @@ func (c *clientConn) ended(why error) {
 	c.statsEnd()
 }
 
-// leave marks the connection as closed for new calls, for the reason why.
+// leave marks the connection as closed for new calls, for the reason why: no pick returns it afterwards.
 func (c *clientConn) leave(why error) {
 	c.once.Do(func() {
 		c.why = why
@@ -245,10 +245,6 @@ func (c *clientConn) Shutdown() { c.h2c.Shutdown("") }
 
 // Peer implements balance.Conn.
 func (c *clientConn) Peer() *peer.Peer { return &c.peer }
-
-// retire removes a connection that opens no streams any more, for the reason why: no pick returns it
-// afterwards.
-func (c *clientConn) retire(why error) { c.leave(why) }
 
 // OnSettings makes the connection ready.
 func (c *clientConn) OnSettings(*h2.Conn) {
