@@ -93,7 +93,7 @@ func move(share *client.Share, from, to string) error {
 		return err
 	}
 	st := info.Sys().(*client.FileStat)
-	if st.POSIX != nil {
+	if posixOf(info) != nil {
 		if err := makeLink(share, target, to, st); err != nil {
 			return err
 		}

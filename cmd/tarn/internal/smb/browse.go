@@ -207,17 +207,25 @@ type (
 )
 
 func (o *fileObject) addPOSIX(info fs.FileInfo) {
-	st, ok := info.Sys().(*client.FileStat)
-	if !ok || st.POSIX == nil {
+	p := posixOf(info)
+	if p == nil {
 		return
 	}
-	o.Mode, o.Links = fmt.Sprintf("%04o", st.POSIX.Mode), st.POSIX.Links
-	if id, ok := st.POSIX.UID(); ok {
+	o.Mode, o.Links = fmt.Sprintf("%04o", p.Mode), p.Links
+	if id, ok := p.UID(); ok {
 		o.UID = &id
 	}
-	if id, ok := st.POSIX.GID(); ok {
+	if id, ok := p.GID(); ok {
 		o.GID = &id
 	}
+}
+
+// posixOf is what the POSIX extensions say of a file; nil without them.
+func posixOf(info fs.FileInfo) *client.POSIXStat {
+	if st, ok := info.Sys().(*client.FileStat); ok {
+		return st.POSIX
+	}
+	return nil
 }
 
 // kind is a file's type in one word.

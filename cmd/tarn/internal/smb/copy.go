@@ -237,7 +237,7 @@ func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error)
 	}
 	info, err := share.Stat(l.path)
 	if err == nil && info.IsDir() {
-		return place{tree: &remote{share: share, at: l, umask: a.umask}, name: "."}, true, nil
+		return place{tree: &remote{share: share, at: l, umask: a.umask, exact: posixOf(info) != nil}, name: "."}, true, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, false, err
@@ -245,7 +245,12 @@ func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error)
 	if meansDirectory(arg, "/") {
 		return place{}, false, usageError("%s is not a directory", arg)
 	}
-	dir := l
-	dir.path = path.Dir(l.path)
-	return place{tree: &remote{share: share, at: dir, umask: a.umask}, name: path.Base(l.path)}, false, nil
+	to := &remote{share: share, at: l, umask: a.umask}
+	to.at.path = path.Dir(l.path)
+	if a.opts.posix {
+		if info, err := share.Stat(to.at.path); err == nil {
+			to.exact = posixOf(info) != nil
+		}
+	}
+	return place{tree: to, name: path.Base(l.path)}, false, nil
 }

@@ -54,6 +54,40 @@ func TestPOSIX(t *testing.T) {
 	}
 }
 
+// TestPutAllNames copies names that a server without the POSIX extensions would refuse, or take for one name, twice.
+func TestPutAllNames(t *testing.T) {
+	s := server{rigtest.StartPOSIX(t, "../../../..", rig.Config{Share: []string{"mangled names = no"}})}
+	t.Setenv("SMB_PASSWORD", s.Password)
+	dir := filepath.Join(t.TempDir(), "dir")
+	long := strings.Repeat("long", 1<<18)
+	files := map[string]string{"name": "lower", "NAME": "upper", "a:b": "colon", "sub/long": long, "sub/LONG": "L" + long}
+	write(t, dir, files)
+	check := func(target string) {
+		t.Helper()
+		for name, want := range files {
+			if b, err := os.ReadFile(filepath.Join(s.Dir, target, name)); string(b) != want || err != nil {
+				t.Errorf("%s/%s: %d bytes, %v", target, name, len(b), err)
+			}
+		}
+	}
+	must(t, "put", "-r", "-posix", dir, s.url("new")) // the target is a new directory
+	check("new")
+	must(t, "mkdir", s.url("in"))
+	for range 2 {
+		must(t, "put", "-r", "-posix", dir, s.url("in"))
+		check("in/dir")
+	}
+	must(t, "put", "-posix", filepath.Join(dir, "name"), filepath.Join(dir, "NAME"), s.url(""))
+	for _, name := range []string{"name", "NAME"} {
+		if b, err := os.ReadFile(filepath.Join(s.Dir, name)); string(b) != files[name] || err != nil {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if r := run(t.Context(), "put", filepath.Join(dir, "name"), filepath.Join(dir, "NAME"), s.url("in")); r.status != cli.Usage {
+		t.Errorf("without -posix: %d: %s", r.status, r.err)
+	}
+}
+
 // TestMoveLinks renames symbolic links that a client has made, which Samba 4.22 makes empty files of, and one of the server's disk.
 func TestMoveLinks(t *testing.T) {
 	s := server{rigtest.StartPOSIX(t, "../../../..", rig.Config{})}

@@ -107,6 +107,7 @@ type remote struct {
 	share *client.Share
 	at    location    // of "."
 	umask fs.FileMode // what new files do not permit, with the POSIX extensions
+	exact bool        // names are case-sensitive: a target with the POSIX extensions
 }
 
 func (r *remote) full(name string) string { return path.Join(r.at.path, name) }
@@ -170,8 +171,13 @@ func (r *remote) label(name string) string {
 	return l.String()
 }
 
-// fold: servers of SMB treat names that differ only in case as equal, unless configured otherwise.
-func (r *remote) fold(name string) string { return foldCase(name) }
+// fold: servers of SMB treat names that differ only in case as equal, unless configured otherwise, or with the POSIX extensions.
+func (r *remote) fold(name string) string {
+	if r.exact {
+		return name
+	}
+	return foldCase(name)
+}
 
 func foldCase(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
