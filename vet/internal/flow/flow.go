@@ -151,8 +151,8 @@ func PlaceKey(p places.Place, number func(ssa.Value) int) string {
 
 // A Decision is the way that a path took at a branch.
 type Decision struct {
-	*ssa.If
-	Taken bool // Cond was true
+	Branch *ssa.If
+	Taken  bool // its condition was true
 }
 
 // A Trail is the decisions of a path, of which it is the last one.

@@ -212,7 +212,7 @@ func TestTrail(t *testing.T) {
 	left, right := one.Then(Decision{b, true}), one.Then(Decision{b, false})
 	for _, trail := range []*Trail{left, right} {
 		steps := trail.Steps()
-		if len(steps) != 2 || steps[0].If != a || steps[1] != trail {
+		if len(steps) != 2 || steps[0].Branch != a || steps[1] != trail {
 			t.Errorf("steps %v", steps)
 		}
 	}
@@ -221,14 +221,15 @@ func TestTrail(t *testing.T) {
 	}
 }
 
-// TestPositions: the position of a decision is in the line that tests it, also when the condition is a variable.
+// TestPositions: the position of a branch is in the line that tests its condition, also when the condition is a variable.
 func TestPositions(t *testing.T) {
 	lines := strings.Split(conditional, "\n")
 	fn := built(t, conditional, "tested")
 	found := map[int]int{}
+	var positions Positions
 	for _, b := range fn.Blocks {
 		if branch, ok := b.Instrs[len(b.Instrs)-1].(*ssa.If); ok {
-			line := fn.Prog.Fset.Position(Decision{If: branch}.Pos()).Line
+			line := fn.Prog.Fset.Position(positions.Of(branch)).Line
 			found[line]++
 		}
 	}

@@ -9,16 +9,31 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// Pos is where the source tests the condition. Package ssa has no position for a branch, and for a variable the position of its
+// Positions are where a function's branches are in its source. The zero value is ready to use.
+type Positions struct{ found map[*ssa.If]token.Pos }
+
+// Of is where the source tests a branch's condition. Package ssa has no position for a branch, and for a variable the position of its
 // declaration, or of the value that was assigned to it.
-func (d Decision) Pos() token.Pos {
-	pos := d.Cond.Pos()
-	fn := d.Parent()
-	name := variable(fn, d.Cond)
+func (p *Positions) Of(branch *ssa.If) token.Pos {
+	pos, ok := p.found[branch]
+	if !ok {
+		if p.found == nil {
+			p.found = map[*ssa.If]token.Pos{}
+		}
+		pos = tested(branch)
+		p.found[branch] = pos
+	}
+	return pos
+}
+
+func tested(branch *ssa.If) token.Pos {
+	pos := branch.Cond.Pos()
+	fn := branch.Parent()
+	name := variable(fn, branch.Cond)
 	if name == "" {
 		return pos
 	}
-	after, before := around(d.If)
+	after, before := around(branch)
 	var last token.Pos
 	for e := range tests(fn) {
 		if e.Pos() <= pos && pos < e.End() {

@@ -344,7 +344,7 @@ func (f *function) promoted(s *state, b Binding, v ssa.Value) Binding {
 
 // counted reports whether the last decision on the path was whether a count of references has reached zero: what is done
 // then says nothing of the paths that go on.
-func (f *function) counted(s *state) bool { return s.Trail != nil && counts(s.Trail.Cond, 0) }
+func (f *function) counted(s *state) bool { return s.Trail != nil && counts(s.Trail.Branch.Cond, 0) }
 
 func counts(v ssa.Value, depth int) bool {
 	if depth > 6 {

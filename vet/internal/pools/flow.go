@@ -52,13 +52,14 @@ type report struct {
 // flow follows references through one function.
 type function struct {
 	*Checker
-	fn      *ssa.Function
-	numbers code.Numbers
-	table   conditions.Table
-	objects map[objectKey]*Object
-	live    []map[ssa.Value]bool
-	exits   []exit
-	cut     bool
+	fn        *ssa.Function
+	numbers   code.Numbers
+	positions flow.Positions
+	table     conditions.Table
+	objects   map[objectKey]*Object
+	live      []map[ssa.Value]bool
+	exits     []exit
+	cut       bool
 	// deferring is the defer statement whose call runs.
 	deferring token.Pos
 	leaked    map[*ssa.Alloc]bool // variables whose address other code may have
@@ -236,7 +237,7 @@ func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(
 		t := s.clone()
 		if !known {
 			t.Facts[c] = taken == positive
-			t.Trail = s.Trail.Then(flow.Decision{If: instr, Taken: taken})
+			t.Trail = s.Trail.Then(flow.Decision{Branch: instr, Taken: taken})
 		}
 		f.edge(t, b, b.Succs[i])
 		next(b.Succs[i], t)

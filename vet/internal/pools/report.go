@@ -93,7 +93,7 @@ func (f *function) emit(s *state, kind string, o *Object, pos, other token.Pos, 
 	}
 	add(other, "given back here")
 	for _, step := range s.Trail.Steps() {
-		add(step.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
+		add(f.positions.Of(step.Branch), fmt.Sprintf("this condition is %v", step.Taken))
 	}
 	f.Report(d)
 }

@@ -267,7 +267,7 @@ func (f *function) excused(o *Object, v ssa.Value) bool {
 			continue
 		}
 		for step := range e.s.Trail.Back() {
-			if !about(step.Cond, v, 0) {
+			if !about(step.Branch.Cond, v, 0) {
 				return false
 			}
 		}

@@ -25,19 +25,20 @@ const (
 // flow tracks references through one function, path by path.
 type function struct {
 	*Checker
-	fn      *ssa.Function
-	numbers code.Numbers
-	refs    map[refKey]*ref
-	live    []map[ssa.Value]bool // values used in or after a block, by its index
-	table   conditions.Table
-	tests   []map[*conditions.Condition]bool      // conditions tested in or after a block
-	about   map[ssa.Value][]*conditions.Condition // conditions that depend on a value
-	back    map[[2]int]bool                       // edges to a dominating block
-	entry   *contracts.Contract                   // the declared contract of the parameters
-	exits   []exit
-	cut     bool // not all paths were followed
-	quiet   bool // nothing is reported
-	returns bool // a path reaches a return
+	fn        *ssa.Function
+	numbers   code.Numbers
+	positions flow.Positions
+	refs      map[refKey]*ref
+	live      []map[ssa.Value]bool // values used in or after a block, by its index
+	table     conditions.Table
+	tests     []map[*conditions.Condition]bool      // conditions tested in or after a block
+	about     map[ssa.Value][]*conditions.Condition // conditions that depend on a value
+	back      map[[2]int]bool                       // edges to a dominating block
+	entry     *contracts.Contract                   // the declared contract of the parameters
+	exits     []exit
+	cut       bool // not all paths were followed
+	quiet     bool // nothing is reported
+	returns   bool // a path reaches a return
 	// now is the instruction that runs; deferring the defer statement whose call runs.
 	now, deferring token.Pos
 	strays         map[ssa.Value]bool // roots of places whose content is freed or given away after it was forgotten
@@ -242,7 +243,7 @@ func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(
 		}
 		f.implied(t, instr.Cond, taken)
 		if !ok && instr.Cond.Pos().IsValid() {
-			t.Trail = s.Trail.Then(flow.Decision{If: instr, Taken: taken})
+			t.Trail = s.Trail.Then(flow.Decision{Branch: instr, Taken: taken})
 		}
 		next(b.Succs[i], f.edge(t, b, b.Succs[i]))
 	}

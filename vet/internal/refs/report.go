@@ -85,7 +85,7 @@ func (f *function) report(s *state, kind report.Kind, r *ref, pos token.Pos, how
 		f.related(&d, r.pos, subject+" was taken here")
 	}
 	for _, step := range s.Trail.Steps() {
-		f.related(&d, step.Pos(), fmt.Sprintf("this condition is %v", step.Taken))
+		f.related(&d, f.positions.Of(step.Branch), fmt.Sprintf("this condition is %v", step.Taken))
 	}
 	f.reports.Emit(d, r.pos)
 }
@@ -171,7 +171,7 @@ func (f *function) pathText(s *state, near token.Pos) string {
 	for _, next := range s.Trail.Steps() {
 		// When a condition, or a part of one, was tested several times, the last decision counts.
 		steps = slices.DeleteFunc(steps, func(before *flow.Trail) bool {
-			return f.reports.Line(before.Pos()) == f.reports.Line(next.Pos())
+			return f.reports.Line(f.positions.Of(before.Branch)) == f.reports.Line(f.positions.Of(next.Branch))
 		})
 		steps = append(steps, next)
 	}
@@ -180,7 +180,7 @@ func (f *function) pathText(s *state, near token.Pos) string {
 	}
 	var parts []string
 	for _, step := range steps {
-		parts = append(parts, fmt.Sprintf("%s is %v", f.reports.Where(step.Pos(), near), step.Taken))
+		parts = append(parts, fmt.Sprintf("%s is %v", f.reports.Where(f.positions.Of(step.Branch), near), step.Taken))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -200,10 +200,8 @@ func (f *function) overwriter(r *ref) *report.Site {
 		return nil
 	}
 	values := []ssa.Value{r.site}
-	if r.index >= 0 {
-		if e := extracted(r.site, r.index); e != nil {
-			values = append(values, e)
-		}
+	if e := extracted(r.site, r.index); e != nil {
+		values = append(values, e)
 	}
 	for _, v := range values {
 		refs := v.Referrers()

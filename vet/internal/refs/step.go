@@ -345,8 +345,11 @@ func (f *function) arrive(s *state, v ssa.Value, index int, typ types.Type, pos 
 	}
 }
 
-// extracted is the instruction that extracts one of several values; nil where that is ignored.
+// extracted is the instruction that extracts one of several values; nil where that is ignored, and for a single value.
 func extracted(v ssa.Value, index int) ssa.Value {
+	if v.Referrers() == nil { // a package variable, or a constant
+		return nil
+	}
 	for _, u := range *v.Referrers() {
 		if e, ok := u.(*ssa.Extract); ok && e.Index == index {
 			return e
