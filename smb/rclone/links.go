@@ -116,6 +116,9 @@ func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target s
 	}
 	info, err := share.Lstat(name)
 	if errors.Is(err, iofs.ErrNotExist) {
+		if isAbsolute(target) {
+			return errAbsolute
+		}
 		return link()
 	}
 	if err != nil {
@@ -128,6 +131,9 @@ func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target s
 	if err != nil || old == target {
 		return err
 	}
+	if isAbsolute(target) {
+		return errAbsolute
+	}
 	if err = remove(share, share.Lstat, info, name); err == nil {
 		err = link()
 	}
@@ -137,6 +143,14 @@ func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target s
 		}
 	}
 	return err
+}
+
+// errAbsolute is returned for targets that [smb.Share.Symlink] makes paths on the share of: rclone would compare another target, and remove
+// the link. Links on the server's disk may have them.
+var errAbsolute = errors.New(Type + ": an absolute path cannot be the target of a symbolic link")
+
+func isAbsolute(target string) bool {
+	return strings.IndexAny(target, `/\`) == 0 && strings.IndexAny(target[1:], `/\`) != 0
 }
 
 // symlink makes a symbolic link. One to the same target that has its name after a loss is taken for it.

@@ -103,7 +103,7 @@ func TestUpdateLink(t *testing.T) {
 			if os.Geteuid() == 0 {
 				must(t, os.Lchown(onDisk, 0, 0))
 			}
-			for _, target := range []string{"", "a\x00b", "\xff", strings.Repeat("x", 20_000), strings.Repeat("x", maxLinkTarget+1)} {
+			for _, target := range []string{"", "a\x00b", "\xff", "/absolute", `\absolute`, strings.Repeat("x", 20_000), strings.Repeat("x", maxLinkTarget+1)} {
 				o := put(t, f, "link.rclonelink", "old")
 				src := object.NewStaticObjectInfo("link.rclonelink", then.Add(time.Hour), int64(len(target)), true, nil, nil)
 				if err := o.Update(ctx, strings.NewReader(target), src); err == nil {
@@ -121,6 +121,15 @@ func TestUpdateLink(t *testing.T) {
 			}
 			put(t, f, "disk.rclonelink", "new")
 			is("disk.rclonelink", "new", then)
+			must(t, os.Symlink("/absolute", filepath.Join(srv.Dir, "other")))
+			if os.Geteuid() == 0 {
+				must(t, os.Lchown(filepath.Join(srv.Dir, "other"), 0, 0))
+			}
+			put(t, f, "other.rclonelink", "/absolute")
+			is("other.rclonelink", "/absolute", then)
+			if _, err := f.Put(ctx, strings.NewReader("/absolute"), described("none.rclonelink", 9)); !errors.Is(err, errAbsolute) {
+				t.Errorf("a new link to an absolute path: %v", err)
+			}
 		})
 	}
 }
