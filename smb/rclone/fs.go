@@ -27,7 +27,7 @@ type Fs struct {
 	opt        options
 	features   *fs.Features
 	conns      *connections
-	unnamable  sync.Once // see isUnnamable
+	unnamable  sync.Once // see logUnnamable
 
 	filePerm, dirPerm iofs.FileMode // of what is made
 }
@@ -210,9 +210,12 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 				}
 			}
 			remote := path.Join(dir, f.opt.Enc.ToStandardName(e.Name()))
-			if info.IsDir() {
+			switch {
+			case info.IsDir():
 				entries = append(entries, &Directory{fs.NewDir(remote, info.ModTime()), f})
-			} else if !f.isUnnamable(remote) {
+			case f.isLink(remote):
+				f.logUnnamable(remote)
+			default:
 				entries = append(entries, &Object{fs: f, remote: remote, info: info})
 			}
 		}

@@ -50,16 +50,11 @@ func (o *Object) use(ctx context.Context, none error, do func(share *smb.Share, 
 	return o.fs.useName(ctx, share, name, none, do)
 }
 
-// isUnnamable reports whether a file that is no symbolic link has the name that stands for one, so that it cannot be named. The first one is
-// logged.
-func (f *Fs) isUnnamable(remote string) bool {
-	if !f.isLink(remote) {
-		return false
-	}
+// logUnnamable logs the first file that is no symbolic link and has the name that stands for one, so that it cannot be named.
+func (f *Fs) logUnnamable(remote string) {
 	f.unnamable.Do(func() {
 		fs.Debugf(f, "%s: files that are no symbolic links and have names that end in %s are left out", remote, linkSuffix)
 	})
-	return true
 }
 
 // readLink makes the object one of a symbolic link, which info describes.
