@@ -180,6 +180,10 @@ site: ## the documentation as a site, in bin/site; needs python3 with venv, and 
 bench: ## benchmarks beside peers, a quarter of an hour; prints Markdown
 	./bench/run.sh
 
+.PHONY: bench-check
+bench-check: ## twenty minutes: which rows of tarn bench fell by more than 5 % since BASE, by default the latest version, and what is behind its peers
+	@cd bench && $(GO) run ./check $(if $(BASE),-base $(BASE))
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@./ci/fuzz.sh $(FUZZTIME)
