@@ -162,8 +162,8 @@ func unmatched(units []*driver.Unit, config string, paths map[string]bool, compl
 		if err != nil {
 			continue // the analysis reports it
 		}
-		for _, pkg := range set.Unmatched(paths) {
-			fmt.Fprintf(complaints, "tarnvet: %s: package %s: no package of this run has this path, or imports it\n", file, pkg)
+		for _, text := range set.Unmatched(paths) {
+			fmt.Fprintln(complaints, "tarnvet:", text)
 		}
 	}
 }

@@ -40,6 +40,15 @@ func choose(a, b int, first bool) int {
 	}
 	return generic(x)
 }
+
+func count(list [][]int) (n int) {
+	for _, l := range list {
+		for range l {
+			n++
+		}
+	}
+	return n
+}
 `
 
 // build returns the functions of the source, in its order, each before its literals.
@@ -152,5 +161,20 @@ func TestNumbers(t *testing.T) {
 	}
 	if k, known := n.Known(b); !known || k != n.Of(b) {
 		t.Error("a number is not known")
+	}
+}
+
+func TestLoops(t *testing.T) {
+	_, named := build(t)
+	if got := Loops(named["choose"]); slices.Contains(got, true) {
+		t.Errorf("a function without loops has them at %v", got)
+	}
+	fn := named["count"]
+	for i, again := range Loops(fn) {
+		b := fn.Blocks[i]
+		_, returns := b.Instrs[len(b.Instrs)-1].(*ssa.Return)
+		if want := i > 0 && !returns; again != want {
+			t.Errorf("block %v: %v, want %v", b, again, want)
+		}
 	}
 }

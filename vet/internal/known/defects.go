@@ -6,7 +6,17 @@ type defect struct {
 	packages              []string // to analyse, as patterns
 	files                 []string // in which the defect is
 	fix                   string   // the change that fixed it
+	expect                expectation
 }
+
+// An expectation is what the run shows of a defect.
+type expectation uint8
+
+const (
+	reported   expectation = iota // before the fix
+	missed                        // the page of evidence says why
+	uncompiled                    // one of the versions does not compile with what is there of its imports
+)
 
 // defects are uses of pooled memory after its release that users met.
 func defects() []defect {
@@ -32,12 +42,14 @@ func defects() []defect {
 		{module: "github.com/darkweak/storages/core", before: "v0.0.18", after: "v0.0.19", packages: []string{"."}, files: []string{"core.go"},
 			fix: "darkweak/storages#41: a response that reads from a buffer is returned, and a deferred call puts the buffer back"},
 		{module: "github.com/lucas-clemente/quic-go", before: "v0.15.5", after: "v0.15.7", packages: []string{"."}, files: []string{"server.go"},
-			fix: "quic-go/quic-go#2524: a goroutine uses a packet that its caller's caller releases"},
+			fix: "quic-go/quic-go#2524: a goroutine uses a packet that its caller's caller releases", expect: missed},
 		{module: "github.com/go-resty/resty/v2", before: "v2.10.0", after: "v2.11.0", packages: []string{"."}, files: []string{"middleware.go"},
-			fix: "go-resty/resty#739: a request's body is put back while net/http may still read it"},
+			fix: "go-resty/resty#739: a request's body is put back while net/http may still read it", expect: missed},
 		{module: "github.com/go-kratos/kratos/v2", before: "v2.7.1", after: "v2.7.2", packages: []string{"./transport/http"}, files: []string{"transport/http/router.go"},
-			fix: "go-kratos/kratos#3072: a handler's context is put back while the handler's goroutines may use it"},
+			fix: "go-kratos/kratos#3072: a handler's context is put back while the handler's goroutines may use it", expect: missed},
 		{module: "github.com/apache/pulsar-client-go", before: "v0.15.0", after: "v0.16.0", packages: []string{"./pulsar/internal"}, files: []string{"pulsar/internal/connection.go"},
-			fix: "apache/pulsar-client-go#1371: a buffer goes back to its pool while a connection writes it"},
+			fix: "apache/pulsar-client-go#1371: a buffer goes back to its pool while a connection writes it", expect: missed},
+		{module: "github.com/maximhq/bifrost/core", before: "v1.2.0", after: "v1.3.0", packages: []string{"./providers/..."}, files: []string{"providers/anthropic.go", "providers/anthropic/anthropic.go"},
+			fix: "maximhq/bifrost#449: the body of a response that a deferred call releases is returned", expect: uncompiled},
 	}
 }

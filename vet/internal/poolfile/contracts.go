@@ -4,12 +4,9 @@
 package poolfile
 
 import (
-	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
 	"go/types"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // An Effect is what a call does with one of its arguments.
@@ -31,23 +26,6 @@ const (
 	Invalidate               // ends the views of the argument, but not its reference
 )
 
-// A Pool describes the functions of one package. Each is written as Func, Type.Method or *.Method for the
-// methods of that name of all types, and may name the argument that is meant: Pool.Put(b), Put(2), Copy(receiver).
-type Pool struct {
-	Package    string   `yaml:"package"`           // import path; * stands for one element of it
-	Version    string   `yaml:"version,omitempty"` // of the module, for the reader
-	Release    []string `yaml:"release,omitempty"`
-	Retain     []string `yaml:"retain,omitempty"`
-	View       []string `yaml:"view,omitempty"`
-	Invalidate []string `yaml:"invalidate,omitempty"`
-}
-
-func (p *Pool) lists() [4][]string {
-	return [...][]string{Release: p.Release, Retain: p.Retain, View: p.View, Invalidate: p.Invalidate}
-}
-
-var fields = [...]string{Release: "release", Retain: "retain", View: "view", Invalidate: "invalidate"}
-
 // A Call is one effect of a function. Arguments are numbered as in package ssa: the receiver first.
 type Call struct {
 	Effect Effect
@@ -56,23 +34,27 @@ type Call struct {
 
 // A Set is the contracts that apply to a program.
 type Set struct {
-	pools []loaded
+	pools []pool
 	cache sync.Map // *types.Func: []Call
-	byPkg sync.Map // import path: []*loaded
+	byPkg sync.Map // import path: []*pool
 	user  string   // the project's file; "" if there is none
 }
 
-type loaded struct {
-	Pool
+// A pool is the functions of one package, as a file describes them.
+type pool struct {
+	pkg     string // import path; * stands for one element of it
+	line    int
 	entries []entry
-	user    bool
+	user    bool // the project's file has it
 }
 
+// An entry is one function or method and its effect.
 type entry struct {
 	effect    Effect
 	typ, name string // typ is "" for a function, "*" for any type
 	arg       string
 	text      string
+	line      int
 }
 
 //go:embed builtin.yaml
@@ -80,6 +62,9 @@ var builtin []byte
 
 // FileName is the project's file, looked for in the directory of the package and in those above it.
 const FileName = ".tarnvet.yaml"
+
+// otherName is a name that such files often have; Load refuses it, since a file that is not read would look like a clean result.
+const otherName = ".tarnvet.yml"
 
 // Builtin returns the contracts of known pools.
 var Builtin = sync.OnceValues(func() (*Set, error) {
@@ -93,6 +78,9 @@ func Load(file string) (*Set, error) {
 	if err != nil || file == "" {
 		return base, err
 	}
+	if filepath.Base(file) == otherName {
+		return nil, fmt.Errorf("%s: the name of this file is %s", file, FileName)
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -105,8 +93,10 @@ func Load(file string) (*Set, error) {
 // repository.
 func Find(dir string) string {
 	for {
-		if name := filepath.Join(dir, FileName); exists(name) {
-			return name
+		for _, name := range []string{FileName, otherName} {
+			if name = filepath.Join(dir, name); exists(name) {
+				return name
+			}
 		}
 		up := filepath.Dir(dir)
 		if up == dir || exists(filepath.Join(dir, ".git")) {
@@ -121,90 +111,30 @@ func exists(name string) bool {
 	return err == nil
 }
 
+// read adds what a file describes.
 func (s *Set) read(data []byte, file string) error {
-	var content struct {
-		Pools []Pool `yaml:"pools"`
+	list, err := decode(data, file)
+	for i := range list {
+		list[i].user = s.user != ""
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	if err := dec.Decode(&content); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	for i, p := range content.Pools {
-		if p.Package == "" {
-			return fmt.Errorf("%s: pool %d has no package", file, i+1)
-		}
-		if _, err := path.Match(p.Package, ""); err != nil {
-			return fmt.Errorf("%s: package %s: %w", file, p.Package, err)
-		}
-		l := loaded{Pool: p, user: s.user != ""}
-		for effect, list := range p.lists() {
-			for _, text := range list {
-				e, err := parse(text)
-				if err != nil {
-					return fmt.Errorf("%s: package %s: %s: %w", file, p.Package, fields[effect], err)
-				}
-				e.effect = Effect(effect)
-				l.entries = append(l.entries, e)
-			}
-		}
-		s.pools = append(s.pools, l)
-	}
-	return nil
+	s.pools = append(s.pools, list...)
+	return err
 }
 
-func parse(text string) (entry, error) {
-	e := entry{text: text, name: strings.TrimSpace(text)}
-	if name, arg, ok := strings.Cut(e.name, "("); ok {
-		e.name, e.arg, ok = name, strings.TrimSuffix(arg, ")"), strings.HasSuffix(arg, ")")
-		if !ok || e.arg == "" {
-			return e, fmt.Errorf("%q: want Func(argument) or Type.Method(argument)", text)
-		}
-	}
-	if typ, name, ok := strings.Cut(e.name, "."); ok {
-		e.typ, e.name = strings.TrimPrefix(typ, "*"), name
-		if typ == "*" {
-			e.typ = "*"
-		}
-	}
-	if e.name == "" || strings.ContainsAny(e.name, ".* ") {
-		return e, fmt.Errorf("%q: want Func or Type.Method", text)
-	}
-	return e, nil
-}
-
-func (p *loaded) matches(pkg string) bool {
-	ok, err := path.Match(p.Package, pkg)
+func (p *pool) matches(pkg string) bool {
+	ok, err := path.Match(p.pkg, pkg)
 	return err == nil && ok
 }
 
 // Covers reports whether a package has contracts: it implements a pool.
 func (s *Set) Covers(pkg string) bool { return len(s.of(pkg)) > 0 }
 
-// Unmatched lists the packages of the project's file that none of some import paths is: one that is misspelt has no effect.
-func (s *Set) Unmatched(paths map[string]bool) (list []string) {
-	for i := range s.pools {
-		p := &s.pools[i]
-		if !p.user || slices.Contains(list, p.Package) {
-			continue
-		}
-		found := false
-		for path := range paths {
-			found = found || p.matches(path)
-		}
-		if !found {
-			list = append(list, p.Package)
-		}
-	}
-	return list
-}
-
 // of are the pools of a package.
-func (s *Set) of(pkg string) []*loaded {
+func (s *Set) of(pkg string) []*pool {
 	if known, ok := s.byPkg.Load(pkg); ok {
-		return known.([]*loaded)
+		return known.([]*pool)
 	}
-	var list []*loaded
+	var list []*pool
 	for i := range s.pools {
 		if s.pools[i].matches(pkg) {
 			list = append(list, &s.pools[i])
@@ -230,16 +160,21 @@ func (s *Set) Lookup(fn *types.Func) []Call {
 	typ := receiver(fn)
 	for _, p := range pools {
 		for _, e := range p.entries {
-			if e.name != fn.Name() || e.typ != typ && !(e.typ == "*" && typ != "") {
+			if !e.means(typ, fn.Name()) {
 				continue
 			}
-			if arg, err := e.argument(fn); err == nil {
+			if arg, err := e.argument(fn); err == nil && !slices.Contains(list, Call{e.effect, arg}) {
 				list = append(list, Call{e.effect, arg})
 			}
 		}
 	}
 	s.cache.Store(fn, list)
 	return list
+}
+
+// means reports whether an entry is about a function of a name, or about the method of a type.
+func (e entry) means(typ, name string) bool {
+	return e.name == name && (e.typ == typ || e.typ == "*" && typ != "")
 }
 
 // receiver is the name of the type of which fn is a method.
@@ -270,22 +205,41 @@ func (e entry) argument(fn *types.Func) (int, error) {
 	if e.arg == "receiver" && first == 1 {
 		return 0, nil
 	}
-	if n, err := strconv.Atoi(e.arg); err == nil && n >= 1 && n <= params.Len() {
-		return first + n - 1, nil
-	}
+	n, err := strconv.Atoi(e.arg)
 	for i := range params.Len() {
 		v := params.At(i)
-		if e.arg != "" && v.Name() == e.arg || e.arg == "" && Holds(v.Type()) && (first == 0 || e.effect == Release) {
+		switch {
+		case e.arg == "" && Holds(v.Type()) && (first == 0 || e.effect == Release):
+			return first + i, nil
+		case e.arg != "" && (v.Name() == e.arg || err == nil && n == i+1):
+			if !Holds(v.Type()) {
+				return 0, fmt.Errorf("the parameter %s is %v, which leads to no memory", e.arg, v.Type())
+			}
 			return first + i, nil
 		}
 	}
-	if e.arg != "" {
-		return 0, fmt.Errorf("%s has no parameter %s", fn.Name(), e.arg)
-	}
-	if first == 0 {
+	switch {
+	case e.arg == "receiver":
+		return 0, fmt.Errorf("%s is a function, and has no receiver", fn.Name())
+	case e.arg != "":
+		return 0, fmt.Errorf("%s has no parameter %s; it has (%s)", fn.Name(), e.arg, parameters(params))
+	case first == 0:
 		return 0, fmt.Errorf("%s has no parameter that holds a reference", fn.Name())
 	}
 	return 0, nil
+}
+
+// parameters lists parameters by what an entry may call them.
+func parameters(params *types.Tuple) string {
+	var names []string
+	for i := range params.Len() {
+		name := params.At(i).Name()
+		if name == "" || name == "_" {
+			name = strconv.Itoa(i + 1)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Holds reports whether a value of the type can be, or contain, a reference to memory.
@@ -301,122 +255,4 @@ func Holds(typ types.Type) bool {
 		}
 	}
 	return false
-}
-
-// Check returns an error for each name in the project's file that pkg does not declare, if the file describes it.
-func (s *Set) Check(pkg *types.Package) error {
-	var list []error
-	for i := range s.pools {
-		p := &s.pools[i]
-		if !p.user || p.Package != pkg.Path() {
-			continue
-		}
-		for _, e := range p.entries {
-			if err := e.check(pkg); err != nil {
-				list = append(list, fmt.Errorf("%s: package %s: %s: %w", s.user, p.Package, fields[e.effect], err))
-			}
-		}
-	}
-	return errors.Join(list...)
-}
-
-// check finds the functions that an entry means.
-func (e entry) check(pkg *types.Package) error {
-	found, names := false, []string{}
-	for fn, name := range functions(pkg) {
-		names = append(names, name)
-		typ := receiver(fn)
-		if e.name != fn.Name() || e.typ != typ && !(e.typ == "*" && typ != "") {
-			continue
-		}
-		found = true
-		if _, err := e.argument(fn); err != nil && e.typ != "*" {
-			return fmt.Errorf("%q: %w", e.text, err)
-		}
-	}
-	if found {
-		return nil
-	}
-	want := e.name
-	if e.typ != "" {
-		want = e.typ + "." + e.name
-	}
-	if near := nearest(want, names); near != "" {
-		return fmt.Errorf("%q: there is no %s; %s is nearest", e.text, want, near)
-	}
-	return fmt.Errorf("%q: there is no %s", e.text, want)
-}
-
-// functions yields the functions and methods of a package, with the names that entries have for them.
-func functions(pkg *types.Package) func(yield func(*types.Func, string) bool) {
-	return func(yield func(*types.Func, string) bool) {
-		for _, name := range pkg.Scope().Names() {
-			switch obj := pkg.Scope().Lookup(name).(type) {
-			case *types.Func:
-				if !yield(obj, name) {
-					return
-				}
-			case *types.TypeName:
-				for fn := range methods(obj) {
-					if !yield(fn, name+"."+fn.Name()) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-func methods(obj *types.TypeName) func(yield func(*types.Func) bool) {
-	return func(yield func(*types.Func) bool) {
-		named, ok := types.Unalias(obj.Type()).(*types.Named)
-		if !ok {
-			return
-		}
-		for m := range named.Methods() {
-			if !yield(m) {
-				return
-			}
-		}
-		if it, ok := named.Underlying().(*types.Interface); ok {
-			for m := range it.ExplicitMethods() {
-				if !yield(m) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// nearest is the name with the smallest distance to want, if that is at most half of its letters.
-func nearest(want string, names []string) string {
-	best, least := "", len(want)/2+1
-	slices.Sort(names)
-	for _, name := range names {
-		if d := distance(strings.ToLower(want), strings.ToLower(name)); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// distance is the number of letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -58,6 +58,7 @@ type function struct {
 	table     conditions.Table
 	objects   map[objectKey]*Object
 	live      []map[ssa.Value]bool
+	loops     []bool // blocks to which a path can come again, by their index
 	exits     []exit
 	cut       bool
 	// deferring is the defer statement whose call runs.
@@ -87,7 +88,7 @@ func (f *function) number(v ssa.Value) int {
 
 // run follows all paths.
 func (f *function) run() {
-	f.live = code.Live(f.fn)
+	f.live, f.loops = code.Live(f.fn), code.Loops(f.fn)
 	search := flow.Search[*state]{
 		Visits: maxVisits, States: maxBlockStates, Prune: f.prune, Run: f.block,
 		Key: func(s *state) string { return s.key(f.number) },
@@ -137,8 +138,14 @@ func (f *function) prune(b *ssa.BasicBlock, s *state) {
 			delete(s.Mem, p)
 		}
 	}
+	bound := map[*Object]bool{}
+	for b := range s.All() {
+		for _, r := range b {
+			bound[r.Of] = true
+		}
+	}
 	for o := range s.objs {
-		if !keep(o.value) && !s.bound(o) && !used[o.value] && !f.ofParameter(o) && !s.objs[o].remains() {
+		if !keep(o.value) && !bound[o] && !used[o.value] && !f.ofParameter(o) && !s.objs[o].remains() {
 			delete(s.objs, o)
 		}
 	}
@@ -181,7 +188,7 @@ func (f *function) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock,
 			next(b.Succs[0], s)
 			return
 		}
-		if v, ok := instr.(ssa.Value); ok {
+		if v, ok := instr.(ssa.Value); ok && f.loops[b.Index] {
 			f.redefine(s, v)
 		}
 		if !f.step(s, instr) {
@@ -302,7 +309,9 @@ func (f *function) edge(s *state, from, to *ssa.BasicBlock) {
 		changes = append(changes, c)
 	}
 	for _, c := range changes {
-		f.redefine(s, c.phi)
+		if f.loops[to.Index] {
+			f.redefine(s, c.phi)
+		}
 		s.Vals[flow.Of(c.phi)] = c.b
 		for known, value := range c.facts {
 			s.Facts[known] = value

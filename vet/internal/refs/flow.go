@@ -30,6 +30,7 @@ type function struct {
 	positions flow.Positions
 	refs      map[refKey]*ref
 	live      []map[ssa.Value]bool // values used in or after a block, by its index
+	again     []bool               // blocks to which a path can come again, by their index
 	table     conditions.Table
 	tests     []map[*conditions.Condition]bool      // conditions tested in or after a block
 	about     map[ssa.Value][]*conditions.Condition // conditions that depend on a value
@@ -106,7 +107,7 @@ func (c *Checker) newFunction(fn *ssa.Function, entry *contracts.Contract) *func
 		Checker: c, fn: fn, entry: entry,
 		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{},
 	}
-	f.live = code.Live(f.fn)
+	f.live, f.again = code.Live(f.fn), code.Loops(f.fn)
 	f.conditions()
 	for _, b := range fn.Blocks {
 		for _, succ := range b.Succs {
@@ -192,7 +193,9 @@ func (f *function) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock,
 					s.unlearn(c)
 				}
 			}
-			f.redefine(s, v)
+			if f.again[b.Index] {
+				f.redefine(s, v)
+			}
 		}
 		switch instr := instr.(type) {
 		case *ssa.Phi:
@@ -301,7 +304,9 @@ func (f *function) edge(s *state, from, to *ssa.BasicBlock) *state {
 		}
 	}
 	for _, c := range changes {
-		f.redefine(s, c.phi)
+		if f.again[to.Index] {
+			f.redefine(s, c.phi)
+		}
 		delete(s.Vals, flow.Of(c.phi))
 		if !c.b.empty() {
 			s.Vals[flow.Of(c.phi)] = c.b
