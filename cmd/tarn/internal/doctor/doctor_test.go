@@ -84,6 +84,10 @@ func TestPrograms(t *testing.T) {
 	if r := report(t, binary); r.of("rpc").Verdict != unknown || !strings.Contains(r.of("rpc").Because, "grpc-go v1.") || r.of("smb").Verdict != absent || !strings.HasPrefix(r.Go, "go1.") {
 		t.Errorf("of the program alone: %+v", r)
 	}
+	// Its server of net/http is found without a profile.
+	if got := report(t, binary).of("h2http"); got.Verdict != unknown || !strings.Contains(got.Because, "a server of net/http is in it") || !strings.Contains(got.Because, "0.18") || !strings.Contains(got.How, "ConfigureServer") {
+		t.Errorf("of the program alone: %+v", got)
+	}
 	for _, c := range []struct {
 		load, verdict string
 		others        map[string]string
@@ -110,7 +114,7 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("%q, want %q", r.Verdict, c.verdict)
 			}
 			for name, want := range c.others {
-				if got := r.of(name); got.Verdict != want {
+				if got := r.of(name); got.Verdict != want || want == unknown && !strings.Contains(got.Because, "under load") {
 					t.Errorf("%s %s, want %s: %+v %+v %+v", name, got.Verdict, want, got, r.CPU, r.Heap)
 				}
 			}
@@ -216,7 +220,34 @@ func TestFewSamples(t *testing.T) {
 	p := cpuProfile()
 	stack(p, []int64{fewSamples - 1, 1e9}, "main.work")
 	r := report(t, save(t, p))
-	if got := r.of("h2http"); got.Verdict != unknown || !strings.Contains(got.Because, "too few") {
+	if got := r.of("h2http"); got.Verdict != unknown || !strings.Contains(got.Because, "too few; ask again with the program under load") {
+		t.Errorf("%+v", got)
+	}
+	if !strings.Contains(r.Verdict, "under load") {
+		t.Errorf("%q", r.Verdict)
+	}
+}
+
+// TestHTTP1: a server whose clients speak HTTP/1.1 is told so.
+func TestHTTP1(t *testing.T) {
+	p := cpuProfile()
+	stack(p, []int64{fewSamples, 1e9}, "main.handle", "net/http.HandlerFunc.ServeHTTP", "net/http.(*conn).serve")
+	if got := report(t, save(t, p)).of("h2http"); got.Verdict != absent || !strings.Contains(got.Because, "serves HTTP/1.1") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWithoutHTTP: a program that has neither a server nor a client of net/http is not offered h2http.
+func TestWithoutHTTP(t *testing.T) {
+	dir := t.TempDir()
+	main, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "plain.exe")
+	if err := os.WriteFile(main, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, main).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := report(t, binary).of("h2http"); got.Verdict != absent || !strings.Contains(got.Because, "no server of net/http") {
 		t.Errorf("%+v", got)
 	}
 }

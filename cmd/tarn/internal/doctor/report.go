@@ -32,6 +32,7 @@ type Report struct {
 	Heap     *Heap    `json:"heap,omitempty"`
 	Switches []Switch `json:"switches"` // those that would pay most first
 
+	linked   linked // with Go
 	snapshot *debug.Snapshot
 }
 
@@ -46,10 +47,16 @@ type CPU struct {
 	ownAllocating float64 // allocating and clearing for the program's own code
 	signing       float64 // go-smb2's cryptography for signatures
 	h2http        bool    // a sample is in it
+	http1         bool    // a sample is in net/http's server of HTTP/1.1
 }
 
 // few reports whether there are too few samples for shares.
 func (c *CPU) few() bool { return c.Samples < fewSamples }
+
+// remedy says what to do about few samples.
+func (c *CPU) remedy() string {
+	return fmt.Sprintf("%s in %.3g s: too few; ask again with the program under load", plot.Counted(float64(c.Samples), "sample"), c.Length)
+}
 
 // owner returns the share of o; 0 without a profile.
 func (c *CPU) owner(o owner) float64 {
@@ -70,7 +77,7 @@ type Heap struct {
 
 // examine says what would pay.
 func (p *program) examine() *Report {
-	r := &Report{Modules: []Module{}, snapshot: p.snapshot}
+	r := &Report{Modules: []Module{}, snapshot: p.snapshot, linked: p.linked}
 	if p.build != nil {
 		r.Go, r.Main = p.build.GoVersion, p.build.Main.Path
 		for _, m := range append(p.build.Deps, &p.build.Main) {
@@ -117,6 +124,8 @@ func (r *Report) verdict() string {
 	switch names := named(unknown); {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
+	case names != "" && r.CPU != nil && r.CPU.few():
+		return "not known whether this would pay: " + names + " (" + r.CPU.remedy() + ")"
 	case names != "":
 		return "not known whether this would pay: " + names
 	}
@@ -146,6 +155,7 @@ func cpuOf(p *profile.Profile) *CPU {
 			c.signing += share
 		}
 		c.h2http = c.h2http || within(s, "github.com/tarn-go/tarn/h2http.")
+		c.http1 = c.http1 || o != ownHTTP2 && within(s, "net/http.(*conn).serve")
 	}
 	delete(c.Activities, computing)
 	return c

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ var errSource = errors.New("neither a program built by Go nor a CPU, heap or all
 // program is what the sources say about one program.
 type program struct {
 	build    *buildinfo.BuildInfo
+	linked   linked
 	cpu      *profile.Profile
 	heap     *profile.Profile
 	snapshot *debug.Snapshot // of its debug page
@@ -45,7 +47,8 @@ func (p *program) load(ctx context.Context, source string, o options) error {
 			return fmt.Errorf("%s: a second program", source)
 		}
 		p.build = info
-		return nil
+		p.linked, err = linkedIn(source)
+		return err
 	}
 	f, err := os.Open(source)
 	if err != nil {
@@ -124,6 +127,30 @@ func (p *program) addProfile(data []byte) error {
 		return once(&p.heap, got, "heap")
 	}
 	return errSource
+}
+
+// linked is what a program has of net/http and h2http. The linker leaves out what the program cannot reach.
+type linked struct {
+	server bool // of net/http
+	client bool // of net/http, for HTTP/2
+	h2http bool // with a server or client of its own
+}
+
+// linkedIn looks for the names of functions, which every program built by Go has for its stacks.
+func linkedIn(name string) (linked, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return linked{}, err
+	}
+	has := func(functions ...string) bool {
+		return slices.ContainsFunc(functions, func(f string) bool { return bytes.Contains(data, []byte("\x00"+f+"\x00")) })
+	}
+	const ours = "github.com/tarn-go/tarn/h2http."
+	return linked{
+		server: has("net/http.(*Server).Serve"),
+		client: has("net/http.(*http2Transport).RoundTripOpt", "net/http/internal/http2.(*Transport).RoundTripOpt", "golang.org/x/net/http2.(*Transport).RoundTripOpt"),
+		h2http: has(ours+"ConfigureServer", ours+"ConfigureTransport", ours+"NewServer", ours+"(*Transport).RoundTrip"),
+	}, nil
 }
 
 // once sets a profile that is not known yet.

@@ -94,10 +94,10 @@ func (r *Report) replaced(name string, code replaceable) Switch {
 	case r.CPU == nil && r.Go == "":
 		s.Verdict, s.Because = unknown, "neither a program nor its CPU profile is given"
 	case r.CPU == nil && code.built:
-		s.Verdict, s.Because, s.How = unknown, code.name+" is in it; a CPU profile says how much time it takes", code.how
+		s.Verdict, s.Because, s.How = unknown, code.name+" is in it; a CPU profile under load says how much time it takes"+code.figures, code.how
 	case r.CPU == nil || !code.built && share == 0:
 	case r.CPU.few():
-		s.Verdict, s.Because, s.How = unknown, fmt.Sprintf("%d samples are too few", r.CPU.Samples), code.how
+		s.Verdict, s.Because, s.How = unknown, r.CPU.remedy()+code.figures, code.how
 	default:
 		s.estimate(share*code.least, share*code.most)
 		s.Because = fmt.Sprintf("%s takes %s of the processor time%s", code.name, plot.Percent(share), code.figures)
@@ -122,16 +122,29 @@ func (r *Report) rpc() Switch {
 
 // h2http is the switch from HTTP/2 of net/http or of golang.org/x/net.
 func (r *Report) h2http() Switch {
+	s := Switch{Name: "h2http", Verdict: absent}
 	share := r.CPU.owner(ownHTTP2)
-	if r.CPU != nil && r.CPU.h2http && share < worthwhile {
-		return Switch{Name: "h2http", Verdict: absent, Because: hasIt}
+	switch {
+	case share >= worthwhile:
+	case r.linked.h2http || r.CPU != nil && r.CPU.h2http:
+		s.Because = hasIt
+		return s
+	case r.Go != "" && !r.linked.server && !r.linked.client:
+		s.Because = "no server of net/http in it, and no client for HTTP/2"
+		return s
+	case r.CPU != nil && !r.CPU.few() && share == 0 && r.CPU.http1:
+		s.Because = "net/http serves HTTP/1.1 here; h2http would serve HTTP/2"
+		return s
+	case r.CPU != nil && !r.CPU.few() && share == 0:
+		s.Because = "no sample in net/http's HTTP/2"
+		return s
 	}
-	s := r.replaced("h2http", replaceable{ownHTTP2, "net/http's HTTP/2", true, "h2http.ConfigureServer(srv, nil) (docs/h2http.md)", saved.http1M, saved.http100,
-		"; a server on h2http takes 0.18 of its time at 100 B, 0.71 at 1 MiB"})
-	if r.CPU != nil && !r.CPU.few() && share == 0 {
-		s = Switch{Name: s.Name, Verdict: absent, Because: "no sample in net/http's HTTP/2"}
+	what := "net/http's HTTP/2"
+	if r.CPU == nil && r.linked.server {
+		what = "a server of net/http"
 	}
-	return s
+	return r.replaced(s.Name, replaceable{ownHTTP2, what, true, "h2http.ConfigureServer(srv, nil) (docs/h2http.md)", saved.http1M, saved.http100,
+		"; a server on h2http takes 0.18 of the time of net/http's HTTP/2 at 100 B, 0.71 at 1 MiB"})
 }
 
 // smb is the switch from go-smb2.
@@ -161,7 +174,7 @@ func (r *Report) pool() Switch {
 		s.Because = "needs a CPU profile and one of the heap"
 		return s
 	case r.CPU.few():
-		s.Because = fmt.Sprintf("%d samples are too few", r.CPU.Samples)
+		s.Because = r.CPU.remedy()
 		return s
 	}
 	// What the program's own large allocations cost, at most: its allocating and clearing, and their part of the collector's time.
