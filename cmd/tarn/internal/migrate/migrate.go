@@ -36,7 +36,10 @@ package rpc/opentelemetry if it uses grpc's stats/opentelemetry:
 
     go get -t github.com/tarn-go/tarn/rpc ./...
 
-With ./..., go get also adds the sums that the new requirements need, and with -t those of tests.`),
+With ./..., go get also adds the sums that the new requirements need, and with -t those of tests.
+Until v0.1.0 is tagged, docs/migrate-grpc.md has the commands for a clone of Tarn.
+
+go.mod and go.sum are not changed: after -back, restore them, or run go mod tidy, which keeps raised versions.`),
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, patterns []string) error {
 			if len(patterns) == 0 {
@@ -61,7 +64,7 @@ With ./..., go get also adds the sums that the new requirements need, and with -
 			}
 			return cli.Fail(p.report(cmd.Context(), cmd.OutOrStdout()))
 		}}
-	c.Flags().BoolVarP(&look, "dry-run", "n", false, "write nothing: only say what would change")
+	c.Flags().BoolVarP(&look, "dry-run", "n", false, "write nothing: list the lines that would change, and what would be left to do by hand")
 	c.Flags().BoolVar(&back, "back", false, "change packages from package rpc to grpc-go")
 	return c
 }
@@ -175,11 +178,7 @@ func (p *program) report(ctx context.Context, out io.Writer) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		noun := "changes"
-		if p.changed[name].places == 1 {
-			noun = "change"
-		}
-		if _, err := fmt.Fprintf(out, "%s: %d %s\n", name, p.changed[name].places, noun); err != nil {
+		if _, err := io.WriteString(out, p.summary(p.changed[name])); err != nil {
 			return err
 		}
 	}
@@ -207,6 +206,18 @@ func (p *program) report(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	return errLeft
+}
+
+// summary says how many places of a file have changed. If it has not been written, it says how many would, and has their lines.
+func (p *program) summary(f *file) string {
+	noun := "places"
+	if f.places == 1 {
+		noun = "place"
+	}
+	if p.written {
+		return fmt.Sprintf("%s: %d %s changed\n", f.name, f.places, noun)
+	}
+	return fmt.Sprintf("%s: %d %s would change\n", f.name, f.places, noun) + f.preview()
 }
 
 // errLeft is the command's error when something is left to do by hand.

@@ -68,7 +68,8 @@ func read(t *testing.T, path ...string) string {
 // TestMigrate changes a program, and changes it back. What does not compile is listed after each.
 func TestMigrate(t *testing.T) {
 	dir := module(t, "cmd/tarn", map[string]string{"main.go": source, "dictated.go": dictated, "empty.go": emptied, "library/library.go": library})
-	if status, out := migrate(t, dir, "-n"); status != cli.OK || read(t, dir, "main.go") != source || !strings.Contains(out, "main.go: ") {
+	if status, out := migrate(t, dir, "-n"); status != cli.OK || read(t, dir, "main.go") != source || !strings.Contains(out, "places would change\n") ||
+		!regexp.MustCompile(`\n  \d+: - .*grpc\.NewClient\(addr.*\n +\+ .*rpc\.NewClient\(addr`).MatchString(out) {
 		t.Fatalf("-n: status %d, %s", status, out)
 	}
 	status, out := migrate(t, dir)

@@ -10,6 +10,7 @@ import (
 	"go/types"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/ast/astutil"
 	"golang.org/x/tools/go/packages"
@@ -310,4 +311,56 @@ func (f *file) apply() bool {
 	}
 	f.text = text
 	return true
+}
+
+// preview returns the lines that change, and what they become, before formatting.
+func (f *file) preview() string {
+	var out strings.Builder
+	for rest := f.edits; len(rest) > 0; {
+		first := bytes.LastIndexByte(f.src[:rest[0].at], '\n') + 1
+		last, n := f.endOfLine(rest[0]), 1
+		for ; n < len(rest) && rest[n].at <= last; n++ {
+			last = max(last, f.endOfLine(rest[n]))
+		}
+		changed, from := "", first
+		for _, e := range rest[:n] {
+			changed += string(f.src[from:e.at]) + e.text
+			from = e.end
+		}
+		changed += string(f.src[min(from, last):last])
+		rest = rest[n:]
+		old, now := trimmedLines(string(f.src[first:last])), trimmedLines(changed)
+		margin := fmt.Sprintf("  %d: ", 1+bytes.Count(f.src[:first], []byte("\n")))
+		show := func(sign string, lines, others []string) {
+			for _, line := range lines {
+				if line != "" && !slices.Contains(others, line) {
+					fmt.Fprintf(&out, "%s%s %s\n", margin, sign, line)
+					margin = strings.Repeat(" ", len(margin))
+				}
+			}
+		}
+		show("-", old, now)
+		show("+", now, old)
+	}
+	return out.String()
+}
+
+// trimmedLines returns the lines of a text without the space around them.
+func trimmedLines(text string) []string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return lines
+}
+
+// endOfLine returns where the line ends in which an edit ends, without the line break.
+func (f *file) endOfLine(e edit) int {
+	if e.end > e.at && f.src[e.end-1] == '\n' {
+		return e.end - 1
+	}
+	if i := bytes.IndexByte(f.src[e.end:], '\n'); i >= 0 {
+		return e.end + i
+	}
+	return len(f.src)
 }
