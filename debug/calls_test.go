@@ -45,7 +45,7 @@ func serverState() endpoint.State {
 		},
 		Observed: true, Calls: 120041, Done: 120000, Failed: 912, Active: 41, Seconds: 900,
 		Methods: []endpoint.Method{
-			{Name: "/shop.Cart/Get", Started: 100000, Active: 3, Codes: map[string]uint64{"OK": 99900, "NotFound": 97}, Seconds: 80, P50: 0.0005, P99: 0.004},
+			{Name: "/shop.Cart/Get", Started: 100000, Active: 3, Codes: map[string]uint64{"OK": 99900, "NotFound": 97}, Seconds: 80, P50: 0.0005, P99: 0.004, Durations: make([]uint64, len(endpoint.Bounds()))},
 			{Name: "/shop.Orders/<Place>", Started: 20000, Active: 30, Codes: map[string]uint64{"OK": 19155, "Unavailable": 800, "DeadlineExceeded": 15}, Seconds: 800, P50: 0.03, P99: 1.4, Slowest: &endpoint.Slow{Seconds: 1.7, Trace: "4bf92f3577b34da6a3ce929d0e0e4736"}},
 			{Name: "/grpc.testing.TestService/CacheableUnaryCall", Started: 4000, Active: 18, Seconds: 3, P50: 0.000007, P99: 0.0573,
 				Codes: map[string]uint64{"OK": 1000, "NotFound": 2711, "DeadlineExceeded": 1650, "FailedPrecondition": 696, "Canceled": 721}},
@@ -106,6 +106,18 @@ func TestCallsPage(t *testing.T) {
 	var live Snapshot
 	if err := json.Unmarshal([]byte(text), &live); err != nil || len(live.Endpoints) != 5 || live.Endpoints[0].Connections != nil || len(live.Endpoints[0].Methods) != 4 {
 		t.Errorf("the live form: %v, %.300s", err, text)
+	}
+	for _, m := range live.Endpoints[0].Methods {
+		if m.Durations != nil {
+			t.Errorf("the live form has the histogram of %s", m.Name)
+		}
+	}
+	var all Snapshot
+	if _, text := get("?format=json"); json.Unmarshal([]byte(text), &all) != nil || len(all.Endpoints[0].Methods[0].Durations) != len(endpoint.Bounds()) {
+		t.Errorf("JSON lacks the histogram: %.300s", text)
+	}
+	if !strings.Contains(page, `<a href="?format=goroutines">goroutines</a>`) {
+		t.Error("the page does not lead to the stacks of goroutines")
 	}
 	_, text = get("?format=prometheus")
 	for _, want := range []string{

@@ -24,7 +24,7 @@ import (
 //	?view=calls         the page of servers and clients, if source has any (see Registry.AddEndpoints);
 //	                    with &endpoint=NAME that of one
 //	?format=json        a Snapshot, as JSON
-//	?format=live        a Snapshot without histogram, sizing and outstanding buffers
+//	?format=live        a Snapshot without histograms, sizing, outstanding buffers and connections
 //	?format=history     a Past: the last hour of ?pool=NAME, or, with ?view=calls, of &endpoint=NAME
 //	?format=prometheus  metrics in the text exposition format; with &classes=on also those of size classes
 //	?format=pprof       who holds the pools' buffers, for go tool pprof; with &debug=1 as text
@@ -326,7 +326,11 @@ func (s *Snapshot) live() *Snapshot {
 	}
 	short.Endpoints = slices.Clone(s.Endpoints)
 	for i := range short.Endpoints {
-		short.Endpoints[i].Connections = nil
+		e := &short.Endpoints[i]
+		e.Connections, e.Methods = nil, slices.Clone(e.Methods)
+		for j := range e.Methods {
+			e.Methods[j].Durations = nil
+		}
 	}
 	return &short
 }

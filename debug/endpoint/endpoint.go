@@ -99,8 +99,8 @@ type Method struct {
 	Minute  Recent            `json:"last_minute"`
 	Slowest *Slow             `json:"slowest,omitempty"` // of the last minute; nil: none has ended in it, or it is not known
 
-	// Durations has how many calls have taken less than each of Bounds; nil: it is not known. It is not in JSON, which has quantiles.
-	Durations []uint64 `json:"-"`
+	// Durations has how many calls have taken less than each of Bounds; nil: it is not known.
+	Durations []uint64 `json:"durations,omitempty"`
 }
 
 // Bounds returns the upper bounds of a histogram of calls: the powers of two of nanoseconds from 131 µs to 34 s.

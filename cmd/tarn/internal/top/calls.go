@@ -14,10 +14,14 @@ import (
 	"github.com/tarn-go/tarn/internal/plot"
 )
 
-// mostMethods bounds the methods that are shown of one endpoint.
-const mostMethods = 8
+// Bounds on what is shown of one endpoint.
+const (
+	mostMethods = 8
+	mostWaits   = 3
+)
 
-// calls draws the servers and clients that count their calls: those of the last minute by method or route, the most called first.
+// calls draws the servers and clients that count their calls: those of the last minute by method or route, the slowest first as on the page,
+// and what calls in progress wait for.
 func (v *view) calls(b *strings.Builder) {
 	for _, e := range v.now.Endpoints {
 		if !e.Observed {
@@ -28,6 +32,9 @@ func (v *view) calls(b *strings.Builder) {
 		v.wrap(b, v.styles.title.Render(name), lipgloss.Width(name), plot.Counted(float64(e.Conns), "connection")+",",
 			plot.Counted(float64(e.Active), "call")+" in progress,", plot.Count(float64(e.Failed))+" of "+plot.Count(float64(e.Done))+" failed")
 		v.methods(b, e.Methods)
+		for _, w := range e.Waits[:min(len(e.Waits), mostWaits)] {
+			b.WriteString(cut(fmt.Sprintf("  %s of %s, the oldest for %s, waiting for %s", plot.Counted(float64(w.Calls), "call"), fetch.Clean(w.Method), plot.Span(w.Oldest), fetch.Clean(w.For)), v.width) + "\n")
+		}
 	}
 }
 
@@ -36,14 +43,14 @@ func (v *view) methods(b *strings.Builder, all []endpoint.Method) {
 	if len(lately) == 0 {
 		return
 	}
-	slices.SortStableFunc(lately, func(a, b endpoint.Method) int { return cmp.Compare(b.Minute.Ended, a.Minute.Ended) })
-	b.WriteString(v.styles.dim.Render(cut(fmt.Sprintf("%10s%10s%10s  %s", "in 1 min", "p50", "p99", "method"), v.width)) + "\n")
+	slices.SortStableFunc(lately, func(a, b endpoint.Method) int { return cmp.Compare(b.Minute.P99, a.Minute.P99) })
+	b.WriteString(v.styles.dim.Render(cut(fmt.Sprintf("%10s%10s%10s%9s  %s", "in 1 min", "p50", "p99", "failed", "method"), v.width)) + "\n")
 	for _, m := range lately[:min(len(lately), mostMethods)] {
-		row := fmt.Sprintf("%10s%10s%10s  %s", plot.Count(float64(m.Minute.Ended)), seconds(m.Minute.P50), seconds(m.Minute.P99), fetch.Clean(m.Name))
+		row := fmt.Sprintf("%10s%10s%10s%9s  %s", plot.Count(float64(m.Minute.Ended)), seconds(m.Minute.P50), seconds(m.Minute.P99), plot.Count(float64(m.Failed())), fetch.Clean(m.Name))
 		b.WriteString(cut(row, v.width) + "\n")
 	}
 	if n := len(lately) - mostMethods; n > 0 {
-		b.WriteString(cut(fmt.Sprintf("%30s  and %d more", "", n), v.width) + "\n")
+		b.WriteString(cut(fmt.Sprintf("%39s  and %d more", "", n), v.width) + "\n")
 	}
 }
 
