@@ -1,4 +1,4 @@
-// Command first is the first program of the README: a server that takes its memory from a pool, and shows the
+// Command first is the first program of docs/getting-started.md: a server that takes its memory from a pool, and shows the
 // pool's page at http://localhost:6060/debug/tarn/.
 package main
 

@@ -300,9 +300,9 @@ func tolerated(complaint string) bool {
 		strings.Contains(complaint, "as error value in return statement")
 }
 
-// TestReadmeProgram: the README's program is examples/first, which is compiled with its module.
-func TestReadmeProgram(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// TestFirstProgram: the first program of docs/getting-started.md is examples/first, which is compiled with its module.
+func TestFirstProgram(t *testing.T) {
+	page, err := os.ReadFile("docs/getting-started.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,9 +310,9 @@ func TestReadmeProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := goFence.FindSubmatch(readme)
+	shown := goFence.FindSubmatch(page)
 	if shown == nil || !strings.HasSuffix(string(program), "\n"+string(shown[1])) {
-		t.Error("the README's first program is not that of examples/first")
+		t.Error("the first program of docs/getting-started.md is not examples/first")
 	}
 }
 
@@ -330,6 +330,26 @@ func TestGuides(t *testing.T) {
 		if n := strings.Count(page, "\n"); n > 150 && filepath.Dir(path) == "docs" {
 			t.Errorf("%s has %d lines: a guide has 150 at most", path, n)
 		}
+	}
+}
+
+// TestWords counts the words of guides and reference. A word has a letter or a digit; blocks of code and the targets of links are not
+// counted. go test -v -run TestWords prints them.
+func TestWords(t *testing.T) {
+	const most = 25_000
+	word := regexp.MustCompile(`[^\s|]*[\p{L}\p{N}][^\s|]*`)
+	total := 0
+	for path, page := range pages(t) {
+		if dir := filepath.Dir(path); dir != "docs" && dir != filepath.FromSlash("docs/reference") {
+			continue
+		}
+		n := len(word.FindAllString(link.ReplaceAllString(fence.ReplaceAllString(page, ""), "]"), -1))
+		t.Logf("%6d %s", n, path)
+		total += n
+	}
+	t.Logf("%6d in all", total)
+	if total > most {
+		t.Errorf("guides and reference have %d words, %d at most", total, most)
 	}
 }
 
