@@ -64,7 +64,7 @@ func registryOf(pool *tarn.Pool) *Registry {
 	r.AddEndpoints(&scripted{state: serverState()},
 		&scripted{state: endpoint.State{Kind: "gRPC client", Name: "dns:///orders:443", Conns: 2, Waiting: 5}},
 		&scripted{state: endpoint.State{Kind: "gRPC client", Name: "names:///a-service-with-a-rather-long-name.production.svc.cluster.local"}},
-		&scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}}, &scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}})
+		&scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443", Observed: true, Active: 2}}, &scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}})
 	return r
 }
 
@@ -95,6 +95,9 @@ func TestCallsPage(t *testing.T) {
 	}
 	if code, page := get("?view=calls&endpoint=gRPC+client+dns:///orders:443"); code != 200 || !strings.Contains(page, "rpc.WithObserveCalls()") || !strings.Contains(page, "There is no HTTP/2 connection") {
 		t.Errorf("the client's page: %d %s", code, page)
+	}
+	if _, page := get("?view=calls&endpoint=HTTP+server+:8443"); !strings.Contains(page, "2 requests are in progress") {
+		t.Error("requests in progress are not mentioned by a server that knows no more of them")
 	}
 	if code, _ := get("?view=calls&endpoint=none"); code != 404 {
 		t.Errorf("an unknown endpoint: %d", code)

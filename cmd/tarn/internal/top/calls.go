@@ -33,7 +33,7 @@ func (v *view) calls(b *strings.Builder) {
 			plot.Counted(float64(e.Active), "call")+" in progress,", plot.Count(float64(e.Failed))+" of "+plot.Count(float64(e.Done))+" failed")
 		v.methods(b, e.Methods)
 		for _, w := range e.Waits[:min(len(e.Waits), mostWaits)] {
-			b.WriteString(cut(fmt.Sprintf("  %s of %s, the oldest for %s, waiting for %s", plot.Counted(float64(w.Calls), "call"), fetch.Clean(w.Method), plot.Span(w.Oldest), fetch.Clean(w.For)), v.width) + "\n")
+			b.WriteString(cut(fmt.Sprintf("  %s, the oldest for %s, in wait for %s: %s", plot.Counted(float64(w.Calls), "call"), plot.Span(w.Oldest), fetch.Clean(w.For), fetch.Clean(w.Method)), v.width) + "\n")
 		}
 	}
 }

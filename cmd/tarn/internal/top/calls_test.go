@@ -29,7 +29,7 @@ func TestCalls(t *testing.T) {
 			"  in 1 min       p50       p99   failed  method\n" +
 			"       200     1.5 s      12 s        7  POST /slow\uFFFD[2J\n" +
 			"       300    120 µs    4.2 ms        0  GET /often\n",
-		"  and 2 more\n  4 calls of /shop.Events/Watch\uFFFD[2J, the oldest for 1 min, waiting for its handler\n",
+		"  and 2 more\n  4 calls, the oldest for 1 min, in wait for its handler: /shop.Events/Watch\uFFFD[2J\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

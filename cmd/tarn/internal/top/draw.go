@@ -80,9 +80,13 @@ func draw(v view) string {
 	clock := v.now.Time.Format("15:04:05")
 	title = cut(title, v.width-len(clock)-1)
 	fmt.Fprintf(&b, "%s%*s\n", v.styles.title.Render(title), v.width-lipgloss.Width(title), clock)
-	for _, p := range v.now.Pools {
-		b.WriteString("\n")
-		v.pool(&b, p)
+	if len(v.now.Pools) > mostWhole {
+		v.overview(&b)
+	} else {
+		for _, p := range v.now.Pools {
+			b.WriteString("\n")
+			v.pool(&b, p)
+		}
 	}
 	v.calls(&b)
 	v.sessions(&b)
