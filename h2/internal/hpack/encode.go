@@ -2,6 +2,7 @@ package hpack
 
 import (
 	"slices"
+	"strings"
 
 	"golang.org/x/net/http2/hpack"
 )
@@ -206,7 +207,8 @@ func (e *Encoder) field(f *Field) {
 			return
 		}
 		if values < maxValues && e.size < e.limit/2 && e.fits(f) {
-			e.insert(f)
+			// The table outlives f, whose strings may be views of memory that is used again.
+			e.insert(&Field{Name: strings.Clone(f.Name), Value: strings.Clone(f.Value)})
 			r.entry = int32(len(e.table))
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/view"
 	"golang.org/x/net/http2/hpack"
 )
 
@@ -193,5 +194,21 @@ func TestEncoderShortCredentials(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestEncoderKeepsNoStrings: the strings of fields may share memory that is used again after they were encoded.
+func TestEncoderKeepsNoStrings(t *testing.T) {
+	var e Encoder
+	e.Init()
+	d := hpack.NewDecoder(TableSize, nil)
+	name, value := []byte("x-name"), []byte("first!")
+	for _, now := range []string{"first!", "first!", "first!", "second", "second", "first!", "second", "first!"} {
+		copy(value, now)
+		got := decodeAll(t, d, e.Encode(nil, []Field{{Name: view.String(name), Value: view.String(value)}}))
+		if len(got) != 1 || got[0].Name != "x-name" || got[0].Value != now {
+			t.Fatalf("a field with the value %q was decoded as %v", now, got)
+		}
+		copy(value, "poison")
 	}
 }
