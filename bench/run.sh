@@ -2,13 +2,13 @@
 # Runs benchmarks beside peers and prints Markdown tables: medians, ranges and ratios.
 #
 #   ./run.sh                 core rpc neutral idle smb files: about a quarter of an hour on two cores
-#   ./run.sh core rpc        those named; also: burst connect web attack contention beside libraries
-#                            rclone
+#   ./run.sh core rpc        those named; also: burst connect web decode attack contention beside
+#                            libraries rclone
 #   COUNT=3 ./run.sh         that many turns instead of 5
 #   KEEP=DIR ./run.sh        keeps the raw results there, for benchstat and ./table
 #
 # Each turn runs all benchmarks of a suite, so that a period in which the machine is slow does not affect one contestant alone.
-# Close all other programs first. neutral needs h2load; smb and files need smbd, files smbclient; libsmb2 is compared where
+# Close all other programs first. neutral and decode need h2load; smb and files need smbd, files smbclient; libsmb2 is compared where
 # pkg-config finds it. docs/evidence has the latest output.
 set -eu
 cd "$(dirname "$0")"
@@ -65,6 +65,7 @@ for suite; do
 		go run ./web -turns "$count" >"$keep/web.txt"
 		print web
 		;;
+	decode) go run ./decode -turns "$count" ;;
 	attack) go run ./attack -turns "$count" ;;
 	contention) go run ./contention ;;
 	beside) go run ./beside -turns "$count" ;;
@@ -75,7 +76,7 @@ for suite; do
 		;;
 	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x ;;
 	*)
-		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web attack contention beside libraries rclone" >&2
+		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web decode attack contention beside libraries rclone" >&2
 		exit 2
 		;;
 	esac

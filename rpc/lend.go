@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tarn-go/tarn/rpc/internal/kept"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 )
@@ -30,8 +31,81 @@ func LendRequests(methods ...string) ServerOption {
 	})
 }
 
-func (o *serverOptions) lends(path string) bool {
-	return o.lendAll || slices.Contains(o.lendOf, path)
+// LendStrings lends all of the requests of some methods to their handlers: strings as well, and bytes fields of any length, are views of a pool's
+// memory, and the messages of a repeated field are allocated together. Requests of many short strings are decoded with a twentieth
+// of the allocations. It includes [LendRequests], and its rules hold for strings, too, with these dangers:
+//
+//   - A string that a handler keeps, in a cache, a log that is written later, a map's key or another goroutine, changes when the
+//     memory is used again: Go programs rely on strings not to change. strings.Clone copies one.
+//   - A handler that keeps one message of a repeated field keeps up to 128 of them in memory.
+//   - What is made of a string may share its memory: a substring, the results of strings.Split and strings.TrimSpace. A
+//     concatenation, fmt.Sprintf and strings.Clone do not.
+//
+// The status, header and trailer of the call may have such strings. Errors, traces and metrics that outlive it must not.
+// [CheckLent] finds handlers that keep something. Messages of protoc-gen-go's opaque API, with extensions or groups are decoded as under
+// LendRequests; so are those that protobuf-go decodes otherwise than in the ordinary case, such as malformed ones. Messages of vtprotobuf are decoded
+// by UnmarshalVTUnsafe if they have it, which does not check that strings are UTF-8.
+//
+// methods are full names, "/service/method". Those of messages that implement [LentMessage] need no more than LendRequests.
+func LendStrings(methods ...string) ServerOption {
+	return serverOption(func(o *serverOptions) { o.lendViews = append(o.lendViews, methods...) })
+}
+
+// LentMessage is a message that decodes itself from memory that is lent to it, as those of module rpc/hyper do. Where requests are lent
+// ([LendRequests]), or a response is ([LendResponse]), its methods are called, by one goroutine at a time; elsewhere it is decoded by proto.Unmarshal.
+type LentMessage = message.Lent
+
+// CheckLent looks for what handlers keep of lent requests, in one request in every: its fields are separate memory, so that to keep one does no harm,
+// and when three garbage collections after the call have not freed one, report gets its name. What is decoded by [LendStrings], and messages
+// that implement [LentMessage], are looked at. Without CheckLent every is 1024, and grpclog gets an error for
+// each field. Tests set it to 1, and call runtime.GC. report is called on a goroutine of the runtime's: it
+// must not block. every below 1 turns the check off.
+func CheckLent(every int, report func(KeptField)) ServerOption {
+	return serverOption(func(o *serverOptions) { o.lentEvery, o.lentReport = every, report })
+}
+
+// KeptField is a field of a lent request that a handler has kept.
+type KeptField struct {
+	Method string // the full name, "/service/method"
+	Name   string // the full name of the field, or of the message if it is a LentMessage
+	Bytes  int    // its length
+}
+
+// defaultLentEvery is one request in how many CheckLent looks at by default.
+const defaultLentEvery = 1024
+
+// logKept is CheckLent's report by default.
+func logKept(k KeptField) {
+	logger.Errorf("a handler of %s has kept %s of a lent request, %d bytes, beyond its return (see rpc.LendRequests)", k.Method, k.Name, k.Bytes)
+}
+
+// lends makes what lends the requests of a method; nil: they are not lent.
+func (o *serverOptions) lends(path string) *lender {
+	l := &lender{scope: message.LongBytes}
+	switch {
+	case slices.Contains(o.lendViews, path):
+		l.scope = message.Views
+	case !o.lendAll && !slices.Contains(o.lendOf, path):
+		return nil
+	}
+	if o.lentEvery > 0 {
+		l.finder = kept.NewFinder(path, uint32(o.lentEvery), func(f kept.Field) { o.lentReport(KeptField(f)) })
+	}
+	return l
+}
+
+// lender lends the requests of one method.
+type lender struct {
+	scope  message.Scope
+	finder *kept.Finder
+}
+
+// lease is for one call; nil if l is nil.
+func (l *lender) lease() *message.Lease {
+	if l == nil {
+		return nil
+	}
+	return &message.Lease{Scope: l.scope, Finder: l.finder}
 }
 
 // LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and

@@ -65,6 +65,9 @@ type serverOptions struct {
 	observe        *observer // nil: calls are not observed
 	lendAll        bool
 	lendOf         []string
+	lendViews      []string
+	lentEvery      int
+	lentReport     func(KeptField)
 	callLog        *CallLog          // nil: none
 	channelz       *ChannelzRegistry // nil: not listed
 	health         []interface{ Shutdown() }
@@ -74,6 +77,7 @@ func defaultServerOptions() serverOptions {
 	return serverOptions{
 		pool: tarn.Shared(), maxRecv: defaultMaxRecv, gatherMost: gatherMost, maxSend: math.MaxInt32, maxStreams: defaultMaxStreams,
 		connTimeout: defaultConnectionTimeout, idleWorkers: defaultIdleWorkers,
+		lentEvery: defaultLentEvery, lentReport: logKept,
 	}
 }
 

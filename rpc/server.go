@@ -86,7 +86,7 @@ type method struct {
 	unary    *grpc.MethodDesc
 	stream   *grpc.StreamDesc
 	info     *grpc.StreamServerInfo
-	lends    bool // its requests are lent to handlers
+	lends    *lender // of its requests to handlers; nil: they are copied
 	requests message.Learned
 }
 

@@ -99,8 +99,8 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		c.refuse(s, sh.subtype, sh.refuse)
 		return
 	}
-	if sh.method != nil && sh.method.lends {
-		call.lease = new(message.Lease)
+	if sh.method != nil {
+		call.lease = sh.method.lends.lease()
 	}
 	s.Value = call
 	call.source, call.limit = s, c.srv.opts.maxRecv

@@ -72,8 +72,8 @@ func (c *webCall) serve(no *webRefusal) {
 		}
 		return
 	}
-	if c.method != nil && c.method.lends {
-		c.lease = new(message.Lease)
+	if c.method != nil {
+		c.lease = c.method.lends.lease()
 	}
 	c.srv.entity.Begin()
 	c.begin()
@@ -360,7 +360,11 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 			continue
 		}
 		for _, v := range vs {
-			h.Add(prefix+k, header.EncodeValue(k, v))
+			v = header.EncodeValue(k, v)
+			if c.lease != nil {
+				v = strings.Clone(v) // h is written when the call has released its request, of which v may be a view
+			}
+			h.Add(prefix+k, v)
 		}
 	}
 }

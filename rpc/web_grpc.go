@@ -3,6 +3,7 @@ package rpc
 import (
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
@@ -133,6 +134,9 @@ var statusOKField = []string{"0"}
 // putStatusFields adds grpc-status and the fields that belong to it.
 func putStatusFields(h http.Header, prefix string, st *status.Status) {
 	for _, f := range appendStatus(nil, st) {
+		if f.Name == "grpc-message" {
+			f.Value = strings.Clone(f.Value) // h is written when the call has released its request, of which this may be a view
+		}
 		h.Set(prefix+f.Name, f.Value)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarn-go/tarn/rpc/internal/jsonpb/internal/testpb"
+	"github.com/tarn-go/tarn/rpc/internal/testpb"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/protobuf/encoding/protowire"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/rpc/internal/jsonpb/internal/testpb"
+	"github.com/tarn-go/tarn/rpc/internal/testpb"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"

@@ -3,7 +3,7 @@ package jsonpb
 import (
 	"testing"
 
-	"github.com/tarn-go/tarn/rpc/internal/jsonpb/internal/testpb"
+	"github.com/tarn-go/tarn/rpc/internal/testpb"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"

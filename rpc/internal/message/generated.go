@@ -21,6 +21,10 @@ type (
 		proto.Message
 		UnmarshalVT(src []byte) error
 	}
+	// vtUnsafe makes strings and bytes fields views of src.
+	vtUnsafe interface {
+		UnmarshalVTUnsafe(src []byte) error
+	}
 	// gogoMarshaler has the methods of github.com/gogo/protobuf. Messages of
 	// google.golang.org/protobuf have none of this name.
 	gogoMarshaler interface {

@@ -6,6 +6,8 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/internal/jsonpb"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/dynamicpb"
 )
 
 // JSON marshals protobuf messages as ProtoJSON. Unknown fields of a peer are ignored, so that an older server
@@ -38,8 +40,24 @@ func (JSON) Unmarshal(a *tarn.Pool, m *Message, v any) error {
 	if len(text) == 0 {
 		return nil
 	}
+	if _, ok := v.(Lent); ok {
+		return unmarshalLentJSON(a, text, pm)
+	}
 	if !copies(pm) {
 		return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, pm)
 	}
 	return jsonpb.Unmarshal(a, text, pm)
+}
+
+// unmarshalLentJSON fills a message that may be read-only but for Unmarshal.
+func unmarshalLentJSON(a *tarn.Pool, text []byte, m proto.Message) error {
+	d := dynamicpb.NewMessage(m.ProtoReflect().Descriptor())
+	if err := jsonpb.Unmarshal(a, text, d); err != nil {
+		return err
+	}
+	b, err := proto.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return proto.Unmarshal(b, m)
 }

@@ -4,18 +4,53 @@ import (
 	"sync"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/internal/kept"
+	"github.com/tarn-go/tarn/rpc/internal/viewpb"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Lease holds the memory of lent messages until it is released. The zero Lease is ready. It is not safe
+// Scope says what is lent of a message.
+type Scope uint8
+
+const (
+	LongBytes Scope = iota // bytes fields of at least LongField bytes
+	Views                  // all bytes fields and strings
+)
+
+// Lease holds the memory of lent messages until it is released. The zero Lease is ready, and lends long bytes fields. It is not safe
 // for concurrent use.
 type Lease struct {
-	held []Message
-	one  [1]Message // the initial array of held
+	Scope  Scope
+	Finder *kept.Finder // of fields that the program keeps; nil: none are looked for
+
+	held    []Message
+	one     [1]Message // the initial array of held
+	own     []Lent
+	samples []*kept.Sample
+}
+
+// Lent is a message that decodes itself from memory that is lent to it. Its methods are called by one goroutine at a time.
+type Lent interface {
+	proto.Message
+	// UnmarshalLent replaces the message's content by what b says. b is valid, and does not change, until ReleaseLent is called, which is after
+	// an error, too. In a request that CheckLent looks at, b is the garbage collector's, and ReleaseLent is not called.
+	UnmarshalLent(b []byte) error
+	// ReleaseLent ends the message's use of b.
+	ReleaseLent()
 }
 
 // Release frees the memory: lent fields must not be used any more (rule 3).
 func (l *Lease) Release() {
+	for i := range l.own {
+		l.own[i].ReleaseLent()
+	}
+	clear(l.own)
+	l.own = l.own[:0]
+	for _, s := range l.samples {
+		s.Released()
+	}
+	l.samples = nil
 	for i := range l.held {
 		l.held[i].Free()
 	}
@@ -45,8 +80,11 @@ func (l *Lease) Size() int {
 // bytes fields.
 func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 	if _, ok := codec.(Proto); ok {
-		if pm, ok := v.(proto.Message); ok {
-			return l.Unmarshal(pool, m, pm)
+		switch v := v.(type) {
+		case Lent:
+			return l.lend(m, v)
+		case proto.Message:
+			return l.Unmarshal(pool, m, v)
 		}
 	}
 	other := m // a separate variable, as it escapes to the heap
@@ -59,6 +97,12 @@ func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 // Fields of maps, groups and extensions are copied. pool is for the part of the message that is parsed.
 func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	b := m.Flatten()
+	if l.Scope == Views {
+		if ok, err := l.views(b, v); ok {
+			l.hold(m)
+			return err
+		}
+	}
 	if len(b) < LongField || !copies(v) {
 		defer m.Free()
 		return Proto{}.Unmarshal(pool, &m, v)
@@ -72,11 +116,52 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	skeleton := pool.Get(s.skeletonLen(b))
 	err := s.unmarshal(s.appendSkeleton(skeleton.Bytes()[:0], b), v)
 	skeleton.Free()
+	l.hold(m)
+	return err
+}
+
+// hold keeps m until Release.
+func (l *Lease) hold(m Message) {
 	if l.held == nil {
 		l.held = l.one[:0]
 	}
 	l.held = append(l.held, m)
-	return err
+}
+
+// lend has v decode itself from m.
+func (l *Lease) lend(m Message, v Lent) error {
+	b := m.Flatten()
+	if s := l.sample(); s != nil {
+		defer m.Free()
+		return v.UnmarshalLent(s.Copy(string(v.ProtoReflect().Descriptor().FullName()), b))
+	}
+	l.own = append(l.own, v)
+	l.hold(m)
+	return v.UnmarshalLent(b)
+}
+
+// views fills v with views of b. It returns false if v's type does not permit it.
+func (l *Lease) views(b []byte, v proto.Message) (ok bool, err error) {
+	s := l.sample()
+	if s != nil {
+		return viewpb.Unmarshal(b, v, func(fd protoreflect.FieldDescriptor, content []byte) []byte {
+			return s.Copy(string(fd.FullName()), content)
+		}), nil
+	}
+	if vt, ok := v.(vtUnsafe); ok {
+		proto.Reset(v)
+		return true, vt.UnmarshalVTUnsafe(b)
+	}
+	return viewpb.Unmarshal(b, v, nil), nil
+}
+
+// sample is what finds the fields of the next message that are kept; nil: they are not looked for.
+func (l *Lease) sample() *kept.Sample {
+	s := l.Finder.Sample()
+	if s != nil {
+		l.samples = append(l.samples, s)
+	}
+	return s
 }
 
 // splitters are reused: one takes about a kilobyte.
