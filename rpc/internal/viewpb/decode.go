@@ -34,7 +34,7 @@ func (d *decoder) message(p *plan, s reflect.Value, b []byte) bool {
 	var unknown []byte
 	var room slab
 	for len(b) > 0 {
-		n, typ, tag := protowire.ConsumeTag(b)
+		n, typ, tag := consumeTag(b)
 		if tag < 0 {
 			return false
 		}
@@ -62,8 +62,20 @@ func (d *decoder) message(p *plan, s reflect.Value, b []byte) bool {
 	return true
 }
 
+// consumeTag is protowire.ConsumeTag, which is not inlined. Most tags are one byte.
+func consumeTag(b []byte) (protowire.Number, protowire.Type, int) {
+	if len(b) > 0 && b[0] >= 1<<3 && b[0] < 0x80 {
+		return protowire.Number(b[0] >> 3), protowire.Type(b[0] & 7), 1
+	}
+	return protowire.ConsumeTag(b)
+}
+
 // read parses a value.
 func read(typ protowire.Type, b []byte) (v value, n int, ok bool) {
+	if typ == protowire.BytesType && len(b) > 0 && int(b[0]) < len(b) && b[0] < 0x80 {
+		n = 1 + int(b[0])
+		return value{bytes: b[1:n]}, n, true
+	}
 	switch typ {
 	case protowire.VarintType:
 		v.num, n = protowire.ConsumeVarint(b)
@@ -96,7 +108,7 @@ func (d *decoder) field(f *field, to reflect.Value, v value, typ protowire.Type,
 		}
 		to.Set(w)
 		return true
-	case !f.fd.IsList():
+	case !f.list:
 		return typ == f.typ && d.single(f, to, v)
 	case f.inner != nil:
 		if typ != f.typ {
@@ -136,6 +148,10 @@ func (d *decoder) single(f *field, to reflect.Value, v value) bool {
 			v.bytes = d.lend(f.fd, v.bytes)
 		}
 	}
+	if f.text {
+		to.SetString(view.String(v.bytes))
+		return true
+	}
 	return f.set(v, to)
 }
 
@@ -172,7 +188,7 @@ func (d *decoder) entry(f *field, to reflect.Value, b []byte) bool {
 	var key, elem value
 	complete := f.elem.fd.Kind() != protoreflect.EnumKind // whose default may not be zero
 	for len(b) > 0 {
-		n, typ, tag := protowire.ConsumeTag(b)
+		n, typ, tag := consumeTag(b)
 		if tag < 0 {
 			return false
 		}
@@ -194,19 +210,19 @@ func (d *decoder) entry(f *field, to reflect.Value, b []byte) bool {
 		return false
 	}
 	if to.IsNil() {
-		to.Set(reflect.MakeMap(to.Type()))
+		to.Set(reflect.MakeMap(f.goType))
 	}
-	if texts, ok := to.Addr().Interface().(*map[string]string); ok {
+	if texts, ok := to.Interface().(map[string]string); ok {
 		if f.key.utf8 && !utf8.Valid(key.bytes) || f.elem.utf8 && !utf8.Valid(elem.bytes) {
 			return false
 		}
 		if d.lend != nil {
 			key.bytes, elem.bytes = d.lend(f.fd, key.bytes), d.lend(f.fd, elem.bytes)
 		}
-		(*texts)[view.String(key.bytes)] = view.String(elem.bytes)
+		texts[view.String(key.bytes)] = view.String(elem.bytes)
 		return true
 	}
-	k, e := reflect.New(to.Type().Key()).Elem(), reflect.New(to.Type().Elem()).Elem()
+	k, e := reflect.New(f.goType.Key()).Elem(), reflect.New(f.goType.Elem()).Elem()
 	if !d.single(f.key, k, key) || !d.single(f.elem, e, elem) {
 		return false
 	}
@@ -241,7 +257,7 @@ const maxRun = 128
 func run(number protowire.Number, b []byte) int {
 	n := 0
 	for len(b) > 0 && n < maxRun {
-		at, typ, tag := protowire.ConsumeTag(b)
+		at, typ, tag := consumeTag(b)
 		if tag < 0 || at != number || typ != protowire.BytesType {
 			break
 		}

@@ -32,7 +32,10 @@ type field struct {
 	index   int                             // in the struct
 	set     func(value, reflect.Value) bool // sets a variable of the field's type; of a list, of its elements' type
 	typ     protowire.Type                  // of a value
+	list    bool
+	text    bool // its values are strings
 	utf8    bool
+	goType  reflect.Type // of a map
 	inner   *plan        // of messages, and of a map's values that are messages
 	wrapper reflect.Type // the struct of a member of a oneof
 	key     *field       // of a map
@@ -148,6 +151,7 @@ func (c *compiler) field(m protoreflect.Message, fd protoreflect.FieldDescriptor
 	case fd.IsMap():
 		return c.entries(f, m, goField.Type)
 	case fd.IsList():
+		f.list = true
 		if goField.Type.Kind() != reflect.Slice {
 			return nil
 		}
@@ -159,6 +163,7 @@ func (c *compiler) field(m protoreflect.Message, fd protoreflect.FieldDescriptor
 
 // value completes f for values of type t.
 func (c *compiler) value(f *field, t reflect.Type, fresh func() protoreflect.Message) *field {
+	f.text = f.fd.Kind() == protoreflect.StringKind && t.Kind() == reflect.String
 	f.utf8 = f.fd.Kind() == protoreflect.StringKind && enforcesUTF8(f.fd)
 	if f.fd.Kind() == protoreflect.MessageKind {
 		m := fresh()
@@ -182,7 +187,7 @@ func (c *compiler) entries(f *field, m protoreflect.Message, t reflect.Type) *fi
 	if t.Kind() != reflect.Map {
 		return nil
 	}
-	f.typ = protowire.BytesType
+	f.typ, f.goType = protowire.BytesType, t
 	f.key = c.value(&field{fd: f.fd.MapKey(), number: 1}, t.Key(), nil)
 	f.elem = c.value(&field{fd: f.fd.MapValue(), number: 2}, t.Elem(), func() protoreflect.Message { return m.NewField(f.fd).Map().NewValue().Message() })
 	if f.key == nil || f.elem == nil {
