@@ -38,12 +38,30 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	idle := err != nil && o.Opened && c.inUse == 0 && c.events != nil
 	c.mu.Unlock()
 	if err != nil {
-		o.free()
+		c.openFailed(o, idle)
 	}
+	return s, err
+}
+
+// OpenLater is Open that leaves the sending to the next Write on this connection, or [Conn.Flush], of which there must be one soon: the header
+// then leaves with the first DATA in one write.
+func (c *Conn) OpenLater(ctx context.Context, v any, o *Out) (*Stream, error) {
+	c.mu.Lock()
+	s, err := c.open(ctx, v, o)
+	idle := err != nil && o.Opened && c.inUse == 0 && c.events != nil
+	c.mu.Unlock()
+	if err != nil {
+		c.openFailed(o, idle)
+	}
+	return s, err
+}
+
+// openFailed frees what o holds after open has failed, and calls OnIdle if the connection has become idle. c.mu is not held.
+func (c *Conn) openFailed(o *Out, idle bool) {
+	o.free()
 	if idle {
 		c.idled()
 	}
-	return s, err
 }
 
 // open takes ownership of what o holds unless it fails: then that stays the caller's. c.mu is held, and given up by waitOpen, before there

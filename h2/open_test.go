@@ -189,3 +189,36 @@ func TestStreamNumbersUsedUp(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 }
+
+// TestOpenLater: the header of a stream waits for Flush, or for the next Write, with which it leaves.
+func TestOpenLater(t *testing.T) {
+	for name, next := range map[string]func(*Stream) error{
+		"Flush": func(s *Stream) error { s.c.Flush(); return nil },
+		"Write": func(s *Stream) error { return s.Write(context.Background(), &Out{Data: s.c.cfg.Pool.Get(100)}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, c, _ := rawClient(t, Config{})
+			pingPong(r, c)
+			eventually(t, "a pause of the goroutine that reads", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return !c.handling // or its end would send
+			}, stacks)
+			s, err := c.OpenLater(context.Background(), newCall(), &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Release()
+			c.mu.Lock()
+			queued := c.send.queued()
+			c.mu.Unlock()
+			if queued == 0 {
+				t.Error("the header has been sent")
+			}
+			if err := next(s); err != nil {
+				t.Fatal(err)
+			}
+			r.wait("HEADERS", func(f seen) bool { return f.typ == http2.FrameHeaders && f.id == s.ID() })
+		})
+	}
+}

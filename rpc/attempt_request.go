@@ -97,7 +97,7 @@ func (q *request) open(a *grpcAttempt, conn *clientConn, out *h2.Out) (seen prog
 	a.begun()
 	carries := out.Data.Len() > 0 || out.Rest != nil
 	q.seen.set(opening)
-	st, err := conn.h2c.Open(q.ctx, a, out)
+	st, err := conn.open(q.ctx, a, out)
 	if err == nil {
 		a.opened(st)
 		q.seen.set(receiving)
@@ -108,6 +108,19 @@ func (q *request) open(a *grpcAttempt, conn *clientConn, out *h2.Out) (seen prog
 		return maybeProcessed, nil
 	}
 	return q.openFailed(a, conn, out, err)
+}
+
+// open opens a stream of c for a. As by grpc-go's client, a header without a message is left to a goroutine: it leaves together with the first
+// message if that follows at once, and a server that ends the call at its header mostly does so after the first SendMsg.
+func (c *clientConn) open(ctx context.Context, a *grpcAttempt, out *h2.Out) (*h2.Stream, error) {
+	if out.Data.Len() > 0 || out.Rest != nil || out.Ending == h2.End {
+		return c.h2c.Open(ctx, a, out)
+	}
+	st, err := c.h2c.OpenLater(ctx, a, out)
+	if err == nil {
+		go c.h2c.Flush()
+	}
+	return st, err
 }
 
 // openFailed says how far the server got with an attempt that could not be opened, and returns its error.
