@@ -145,13 +145,16 @@ func (b *textBody) Read(p []byte) (int, error) {
 
 // journal notes what a server calls, in order.
 type journal struct {
-	mu     sync.Mutex
-	lines  []string
-	refuse error         // the tap's
-	ended  chan struct{} // has one at each End
+	mu       sync.Mutex
+	lines    []string
+	refuse   error         // the tap's
+	ended    chan struct{} // has one at each End
+	trailers chan struct{} // and one at each OutTrailer
 }
 
-func newJournal() *journal { return &journal{ended: make(chan struct{}, 100)} }
+func newJournal() *journal {
+	return &journal{ended: make(chan struct{}, 100), trailers: make(chan struct{}, 100)}
+}
 
 func (j *journal) note(line string) {
 	j.mu.Lock()
@@ -186,6 +189,9 @@ func (j *journal) HandleRPC(_ context.Context, s stats.RPCStats) {
 	j.note(line)
 	if ok {
 		j.ended <- struct{}{}
+	}
+	if line == "OutTrailer" {
+		j.trailers <- struct{}{}
 	}
 }
 
@@ -467,8 +473,11 @@ func TestHandlersOverEachCarrier(t *testing.T) {
 						k.method = s.method
 					}
 					sees := k.outcome(ctx, cc, length)
-					if strings.Contains(s.calls[i], "End") || s.timeout > 0 {
+					switch last := s.calls[i]; { // the client may have the status before
+					case strings.Contains(last, "End") || s.timeout > 0:
 						within(t, "End", func() { <-j.ended })
+					case strings.HasSuffix(last, "OutTrailer"):
+						within(t, "OutTrailer", func() { <-j.trailers })
 					}
 					calls := j.take()
 					if s.timeout > 0 {
