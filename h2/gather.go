@@ -11,6 +11,27 @@ func (s *sender) together() flushMode {
 	return flushTogether
 }
 
+// gatherReplies starts a goroutine that sends the replies to the messages of one read, before the callback for the last of them. Without it the first
+// of the goroutines that the callbacks wake would yield to the others before it sends; but an idle processor takes up at once what yields, and
+// then sends replies one by one. The scheduler runs a goroutine that is started now on this processor after those that were woken before it, and
+// idle processors take those over first. Conn.mu is held.
+func (s *sender) gatherReplies() {
+	if s.state == notWriting && s.w != nil && s.w.CanTry() { // elsewhere the writer goroutine gathers
+		s.state = replying
+		go s.replies()
+	}
+}
+
+// sendReplies sends what has been queued since gatherReplies.
+func (s *sender) sendReplies() {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if s.state == replying { // else a flush has come before
+		s.state = notWriting
+		s.flush(flushInTurn)
+	}
+}
+
 // yields counts how often the goroutine that is to write has let others run.
 type yields struct {
 	n      int

@@ -70,6 +70,7 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	} else {
 		c.limiter.noteUseful()
 	}
+	several := c.current != nil && c.current != s // streams have frames in this read
 	c.setCurrent(s)
 	var err error
 	switch {
@@ -95,6 +96,9 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	}
 	if s.is(released) {
 		return nil, nil
+	}
+	if after := c.in.r.Buffered() - n; several && n <= goodBatch && !f.has(flagEndStream) && after >= 0 && after < frameHeaderLen && c.batch == nil {
+		c.send.gatherReplies() // a BatchHandler wakes later
 	}
 	return s, nil
 }

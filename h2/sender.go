@@ -32,11 +32,12 @@ type sender struct {
 	blocked int32  // blockedLimit, or less for a slow peer
 	sent    uint32 // bytes, counted up to fastAfter
 	slow    bool   // a batch has taken slowBatch: unsent stays limited
+	parked  bool   // a writer goroutine waits for more to send
 
-	begin  *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
-	run    func()      // writer, bound once
-	parked bool        // a writer goroutine waits for more to send
-	wake   chan bool   // true: it goes on; false: it ends
+	begin   *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
+	run     func()      // writer, bound once
+	replies func()      // sendReplies, bound once
+	wake    chan bool   // true: it goes on; false: it ends
 
 	fillTo int // bytes of a batch before DATA waits; admit sets it
 
@@ -53,6 +54,7 @@ type writing uint8
 const (
 	notWriting writing = iota
 	gathering          // a caller in flush lets others queue frames
+	replying           // a goroutine that gatherReplies has started is about to flush
 	sending            // a caller in flush, or the writer goroutine
 	writings
 )
@@ -127,14 +129,16 @@ func (s *sender) putFront(b *wire.Batch) {
 }
 
 // trim lets go what a connection that becomes idle does not need.
-func (s *sender) trim() { s.w, s.out, s.spare, s.front, s.run = nil, nil, nil, nil, nil }
+func (s *sender) trim() {
+	s.w, s.out, s.spare, s.front, s.run, s.replies = nil, nil, nil, nil, nil, nil
+}
 
 // flushMode says how a flush sends, and what it may be left to.
 type flushMode uint8
 
 const (
 	flushWithRun  flushMode = iota // is left to Run while it handles frames: it flushes when it has
-	flushInTurn                    // is left to a caller that gathers
+	flushInTurn                    // is left to who gathers
 	flushTogether                  // gathers: lets other callers queue frames first, so that they leave in one write
 	flushPromptly                  // what other callers' frames must not delay
 	flushModes
@@ -145,14 +149,18 @@ var flushes = [flushModes][writings]bool{
 	flushWithRun:  {notWriting: true},
 	flushInTurn:   {notWriting: true},
 	flushTogether: {notWriting: true},
-	flushPromptly: {notWriting: true, gathering: true},
+	flushPromptly: {notWriting: true, gathering: true, replying: true},
 }
 
 // flush sends what the connection takes without waiting, and starts the writer goroutine for the rest. Conn.mu is held, and given up while
 // other callers queue frames (flushTogether), a Source is asked and during system calls: what is queued, the streams' windows and states, and
 // whether the connection has failed may have changed when flush returns. It keeps none of them: takeBatch reads them each time.
 func (s *sender) flush(m flushMode) {
-	if !flushes[m][s.state] || m == flushWithRun && s.c.handling {
+	state := s.state
+	if state == replying && s.queued() >= goodBatch {
+		state = notWriting
+	}
+	if !flushes[m][state] || m == flushWithRun && s.c.handling {
 		return
 	}
 	if m == flushTogether && (s.w == nil || s.w.CanTry()) { // elsewhere the writer goroutine gathers
@@ -460,7 +468,7 @@ func (s *sender) outgoing() *wire.Batch {
 	if s.out == nil {
 		s.w = wire.NewWriter(s.c.nc, s.c.cfg.Pool)
 		s.out, s.spare = s.w.NewBatch(), s.w.NewBatch()
-		s.run = s.writer
+		s.run, s.replies = s.writer, s.sendReplies
 	}
 	return s.out
 }
