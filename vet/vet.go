@@ -82,25 +82,21 @@ func run(pass *analysis.Pass) (any, error) {
 	return &Summary{Provoked: found.Provoked, Idle: found.Idle, Functions: found.Functions}, nil
 }
 
-// functions makes the SSA form of a package, and returns its functions and their literals. Imports need no bodies.
+// functions makes the SSA form of a package, and returns its functions and their literals. Imports need no bodies, and
+// packages that are imported by others alone are not needed.
 func functions(pass *analysis.Pass) []*ssa.Function {
 	prog := ssa.NewProgram(pass.Fset, 0)
-	seen := map[*types.Package]bool{}
-	var add func(p *types.Package)
-	add = func(p *types.Package) {
-		if p == nil || seen[p] || p == pass.Pkg {
-			return
-		}
-		seen[p] = true
-		prog.CreatePackage(p, nil, nil, true)
-		for _, imp := range p.Imports() {
-			add(imp)
+	seen := map[*types.Package]bool{nil: true, pass.Pkg: true}
+	add := func(p *types.Package) {
+		if !seen[p] {
+			seen[p] = true
+			prog.CreatePackage(p, nil, nil, true)
 		}
 	}
 	for _, imp := range pass.Pkg.Imports() {
 		add(imp)
 	}
-	// Export data lists fewer imports than the code that uses it.
+	// What an import returns may be of a package that is not imported itself.
 	for _, obj := range pass.TypesInfo.Uses {
 		add(obj.Pkg())
 	}

@@ -62,6 +62,9 @@ func (s *State[B]) Pop() (d Deferred[B], ok bool) {
 	return d, true
 }
 
+// Size is the number of things that are known.
+func (s *State[B]) Size() int { return len(s.Vals) + len(s.Mem) + len(s.Facts) + len(s.Defers) }
+
 // All yields what is bound to values, to memory and to arguments of deferred calls.
 func (s *State[B]) All() iter.Seq[B] {
 	return func(yield func(B) bool) {
@@ -186,6 +189,8 @@ func (t *Trail) Steps() []*Trail {
 type Search[S any] struct {
 	Visits int // of all blocks together; later paths are left out
 	States int // of one block
+	// Size is how much a state knows. What a visit costs grows with that, so that one with a large state counts as several.
+	Size func(S) int
 	// Prune drops what has no effect in a block or after it, so that paths merge.
 	Prune func(*ssa.BasicBlock, S)
 	// Key identifies a state.
@@ -193,6 +198,9 @@ type Search[S any] struct {
 	// Run runs a block, and passes the blocks after it, the one to follow first last.
 	Run func(b *ssa.BasicBlock, s S, next func(*ssa.BasicBlock, S))
 }
+
+// usualSize is more than states of most functions know.
+const usualSize = 100
 
 // From follows the paths that begin with a state, and returns false if some were left out.
 func (search *Search[S]) From(fn *ssa.Function, start S) (whole bool) {
@@ -226,7 +234,7 @@ func (search *Search[S]) From(fn *ssa.Function, start S) (whole bool) {
 			continue
 		}
 		at[key] = true
-		visits++
+		visits += 1 + search.Size(v.s)/usualSize
 		search.Run(v.block, v.s, next)
 	}
 	return whole

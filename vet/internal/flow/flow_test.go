@@ -127,10 +127,16 @@ func separate(s taken) string { return s.text }
 
 // paths follows a function and returns the decisions at its returns.
 func paths(fn *ssa.Function, visits, states int, key func(taken) string) (ends []string, whole bool) {
+	return pathsOf(0, fn, visits, states, key)
+}
+
+// pathsOf is paths with states of a size.
+func pathsOf(size int, fn *ssa.Function, visits, states int, key func(taken) string) (ends []string, whole bool) {
 	search := Search[taken]{
 		Visits: visits, States: states,
 		Prune: func(*ssa.BasicBlock, taken) {},
 		Key:   key,
+		Size:  func(taken) int { return size },
 		Run: func(b *ssa.BasicBlock, s taken, next func(*ssa.BasicBlock, taken)) {
 			if len(b.Succs) == 0 {
 				ends = append(ends, s.text)
@@ -165,6 +171,18 @@ func TestEachStateIsFollowedOnce(t *testing.T) {
 	}
 	if ends, whole := paths(loop, 50, 1000, merged); len(ends) != 1 || !whole {
 		t.Errorf("a loop whose states repeat: ends %d, all %v", len(ends), whole)
+	}
+}
+
+// A function whose states are large is followed on fewer paths: each takes longer.
+func TestLargeStatesCountAsSeveral(t *testing.T) {
+	fn := function(t, "both")
+	small, whole := pathsOf(usualSize/2, fn, 20, 1000, separate)
+	if !whole {
+		t.Error("small states: not all paths are followed")
+	}
+	if large, whole := pathsOf(20*usualSize, fn, 20, 1000, separate); whole || len(large) >= len(small) {
+		t.Errorf("large states: %d of %d paths, all %v", len(large), len(small), whole)
 	}
 }
 

@@ -227,15 +227,17 @@ func (f *function) give(s *state, b Binding, v ssa.Value, pos token.Pos, by stri
 		v = mi.X
 	}
 	b = f.promoted(s, b, v)
+	from := loadedFrom(s, v, nil)
 	// What a pointer to a slice points to goes to the pool with it.
 	if ptr, ok := v.Type().Underlying().(*types.Pointer); ok {
 		if _, slice := ptr.Elem().Underlying().(*types.Slice); slice {
 			if p, ok := s.placeOf(v); ok {
 				b = b.join(s.Mem[p])
+				from = append(from, p)
 			}
 		}
 	}
-	f.end(s, b, loadedFrom(s, v, nil), pos, by)
+	f.end(s, b, from, pos, by)
 }
 
 // loadedFrom appends the places from which a value was loaded, on this path or on another one.

@@ -91,7 +91,8 @@ func (f *function) run() {
 	f.live, f.loops = code.Live(f.fn), code.Loops(f.fn)
 	search := flow.Search[*state]{
 		Visits: maxVisits, States: maxBlockStates, Prune: f.prune, Run: f.block,
-		Key: func(s *state) string { return s.key(f.number) },
+		Key:  func(s *state) string { return s.key(f.number) },
+		Size: func(s *state) int { return s.Size() },
 	}
 	f.cut = !search.From(f.fn, newState())
 }
@@ -422,6 +423,17 @@ func (f *function) forget(s *state, o *Object) {
 	s.objs[o] = status{epoch: -1 << 20}
 }
 
+// fails reports whether the last result is certainly an error: callers use none of the others then.
+func (f *function) fails(s *state, ret *ssa.Return) bool {
+	n := len(ret.Results)
+	if n == 0 || !code.IsError(ret.Results[n-1].Type()) {
+		return false
+	}
+	err := ret.Results[n-1]
+	null, known := s.Facts[f.table.Nil(f.term(s, err))]
+	return known && !null || nonNil(err)
+}
+
 // leave handles a return: what outlives the function must not have ended.
 func (f *function) leave(s *state, ret *ssa.Return) {
 	e := exit{s: s, ret: ret}
@@ -432,6 +444,9 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 	f.exits = append(f.exits, exit{s.clone(), ret, e.results})
 	for _, o := range slices.SortedFunc(maps.Keys(s.objs), func(a, b *Object) int { return a.id - b.id }) {
 		f.remains(s, o)
+	}
+	if f.fails(s, ret) {
+		return
 	}
 	for i, b := range e.results {
 		for _, r := range b {

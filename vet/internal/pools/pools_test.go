@@ -22,7 +22,7 @@ import (
 const contract = `
 pools:
   - package: p
-    release: [put]
+    release: [put, putBytes]
     retain: [Buf.Hold]
     view: [Buf.Bytes]
     invalidate: [Buf.Next]
@@ -36,6 +36,8 @@ type Buf struct {
 }
 
 func put(b *Buf)
+func putBytes(p *[]byte)
+func bytes() *[]byte
 func (b *Buf) Hold()
 func (b *Buf) Bytes() []byte
 func (b *Buf) Next()
@@ -53,6 +55,27 @@ func again(b *Buf)           { defer put(b); put(b) }
 func escapes(b *Buf) []byte  { defer put(b); return part(b) }
 func stale(b *Buf) byte      { v := b.Bytes(); b.Next(); return v[0] }
 func correct(b *Buf) byte    { v := b.Bytes()[0]; put(b); return v }
+func grown(n int) {
+	p := bytes()
+	b := *p
+	defer func() {
+		*p = b[:0]
+		putBytes(p)
+	}()
+	if cap(b) < n {
+		b = make([]byte, 0, n)
+	}
+}
+func close() error
+func failed(b *Buf) (*Buf, error) {
+	err := close()
+	if err != nil {
+		put(b)
+		return b, err
+	}
+	return b, nil
+}
+func succeeds(b *Buf) (*Buf, error) { err := close(); put(b); return b, err }
 func never(b, o *Buf)         { put(b); stop(o); b.Next() }
 `
 
@@ -80,7 +103,8 @@ func analysed(t *testing.T) (known map[string]*Summary, reports map[string][]str
 	span := map[string]*ast.FuncDecl{}
 	for _, d := range file.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok {
-			fns = append(fns, pkg.Prog.FuncValue(info.Defs[d.Name].(*types.Func)))
+			fn := pkg.Prog.FuncValue(info.Defs[d.Name].(*types.Func))
+			fns = append(append(fns, fn), fn.AnonFuncs...)
 			span[d.Name.Name] = d
 		}
 	}
@@ -133,6 +157,7 @@ func TestReports(t *testing.T) {
 		"useAfter": "use after release: b was given back by ends at line",
 		"again":    "double release: b is given back by put at line",
 		"escapes":  "escape: bytes of b are returned, but it was given back by put at line",
+		"succeeds": "escape: b is returned, but it was given back by put at line",
 		"stale":    "use after release: bytes of b are read, but Buf.Next at line",
 	} {
 		if len(reports[name]) != 1 || !strings.HasPrefix(reports[name][0], want) {

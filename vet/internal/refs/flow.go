@@ -176,7 +176,8 @@ func (f *function) run() {
 	f.enter(s)
 	search := flow.Search[*state]{
 		Visits: maxVisits, States: maxBlockStates, Prune: f.prune, Run: f.block,
-		Key: func(s *state) string { return s.key(f.number) },
+		Key:  func(s *state) string { return s.key(f.number) },
+		Size: func(s *state) int { return s.Size() },
 	}
 	f.cut = !search.From(f.fn, s)
 }

@@ -338,3 +338,28 @@ func exchangedBytes(buf *[]byte) {
 	*buf, *dst = grown(*dst, *buf), *buf
 	freeList(dst)
 }
+
+// The memory that the pointer leads to when it goes back goes back with it.
+func regrown(data []byte) int {
+	p := listPool.Get().(*[]byte)
+	buf := *p
+	defer func() {
+		*p = buf[:0]
+		listPool.Put(p)
+	}()
+	for cap(buf) < len(data) {
+		buf = make([]byte, 0, 2*cap(buf)+1)
+	}
+	return copy(buf[:len(data)], data)
+}
+
+// With an error the result is not used.
+func compressed(w io.Writer, data []byte) (*bytes.Buffer, error) {
+	buf := bufferPool.Get().(*bytes.Buffer)
+	buf.Write(data)
+	if _, err := buf.WriteTo(w); err != nil {
+		bufferPool.Put(buf)
+		return buf, err
+	}
+	return buf, nil
+}
