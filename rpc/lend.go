@@ -52,7 +52,8 @@ func LendStrings(methods ...string) ServerOption {
 }
 
 // LentMessage is a message that decodes itself from memory that is lent to it, as those of module rpc/hyper do. Where requests are lent
-// ([LendRequests]), or a response is ([LendResponse]), its methods are called, by one goroutine at a time; elsewhere it is decoded by proto.Unmarshal.
+// ([LendRequests]), or a response is ([LendResponse]), its methods are called, by one goroutine at a time; elsewhere UnmarshalLent
+// gets memory of the garbage collector's.
 type LentMessage = message.Lent
 
 // CheckLent looks for what handlers keep of lent requests, in one request in every: its fields are separate memory, so that to keep one does no harm,

@@ -61,7 +61,11 @@ func answer(in *hyper.Message) (*testpb.Order, error) {
 
 // start serves the service, and returns its address.
 func start(t *testing.T, handle func(context.Context, *hyper.Message) (*testpb.Order, error), opts ...rpc.ServerOption) (*rpc.Server, string) {
-	s := rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.PanicHandler(func(string, any, []byte) {})}, opts...)...)
+	s := rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.PanicHandler(func(_ string, v any, stack []byte) {
+		if v != "of the test" {
+			t.Errorf("panic: %v\n%s", v, stack)
+		}
+	})}, opts...)...)
 	d := hyper.Method(desc, "Put", orders, handle)
 	d.Streams = []grpc.StreamDesc{{StreamName: "PutAll", ClientStreams: true, ServerStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
 		for in := orders.New(); ; {

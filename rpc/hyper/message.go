@@ -37,7 +37,10 @@ func (m *Message) ProtoReflect() protoreflect.Message {
 func (m *Message) UnmarshalLent(b []byte) error {
 	m.arena, m.n = m.of.arena(len(b)), len(b)
 	m.Message = m.arena.NewMessage(m.of.compiled)
-	return m.Message.Unmarshal(b, hyperpb.WithAllowAlias(aliases))
+	if err := m.Message.Unmarshal(b, hyperpb.WithAllowAlias(aliases)); err != nil {
+		return err
+	}
+	return m.Initialized()
 }
 
 // ReleaseLent is called by package rpc.

@@ -119,6 +119,9 @@ func (Proto) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
 	}
+	if lent, ok := v.(Lent); ok {
+		return lent.UnmarshalLent(own(m))
+	}
 	if !copies(pm) {
 		return proto.Unmarshal(own(m), pm)
 	}

@@ -40,8 +40,8 @@ func (JSON) Unmarshal(a *tarn.Pool, m *Message, v any) error {
 	if len(text) == 0 {
 		return nil
 	}
-	if _, ok := v.(Lent); ok {
-		return unmarshalLentJSON(a, text, pm)
+	if lent, ok := v.(Lent); ok {
+		return unmarshalLentJSON(a, text, lent)
 	}
 	if !copies(pm) {
 		return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, pm)
@@ -49,8 +49,8 @@ func (JSON) Unmarshal(a *tarn.Pool, m *Message, v any) error {
 	return jsonpb.Unmarshal(a, text, pm)
 }
 
-// unmarshalLentJSON fills a message that may be read-only but for Unmarshal.
-func unmarshalLentJSON(a *tarn.Pool, text []byte, m proto.Message) error {
+// unmarshalLentJSON fills a message that decodes itself from memory of the garbage collector's.
+func unmarshalLentJSON(a *tarn.Pool, text []byte, m Lent) error {
 	d := dynamicpb.NewMessage(m.ProtoReflect().Descriptor())
 	if err := jsonpb.Unmarshal(a, text, d); err != nil {
 		return err
@@ -59,5 +59,5 @@ func unmarshalLentJSON(a *tarn.Pool, text []byte, m proto.Message) error {
 	if err != nil {
 		return err
 	}
-	return proto.Unmarshal(b, m)
+	return m.UnmarshalLent(b)
 }

@@ -34,7 +34,8 @@ type Lease struct {
 type Lent interface {
 	proto.Message
 	// UnmarshalLent replaces the message's content by what b says. b is valid, and does not change, until ReleaseLent is called, which is after
-	// an error, too. In a request that CheckLent looks at, b is the garbage collector's, and ReleaseLent is not called.
+	// an error, too. Where messages are not lent, and in a request that CheckLent looks at, b is the garbage
+	// collector's, and ReleaseLent is not called.
 	UnmarshalLent(b []byte) error
 	// ReleaseLent ends the message's use of b.
 	ReleaseLent()
