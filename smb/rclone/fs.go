@@ -33,17 +33,17 @@ type Fs struct {
 }
 
 var (
-	_ fs.Fs             = (*Fs)(nil)
-	_ fs.Purger         = (*Fs)(nil)
-	_ fs.Copier         = (*Fs)(nil)
-	_ fs.Mover          = (*Fs)(nil)
-	_ fs.DirMover       = (*Fs)(nil)
-	_ fs.DirSetModTimer = (*Fs)(nil)
-	_ fs.PutStreamer    = (*Fs)(nil)
-	_ fs.OpenWriterAter = (*Fs)(nil)
-	_ fs.ChangeNotifier = (*Fs)(nil)
-	_ fs.Abouter        = (*Fs)(nil)
-	_ fs.Shutdowner     = (*Fs)(nil)
+	_ fs.Fs              = (*Fs)(nil)
+	_ fs.Purger          = (*Fs)(nil)
+	_ fs.Copier          = (*Fs)(nil)
+	_ fs.Mover           = (*Fs)(nil)
+	_ fs.DirMover        = (*Fs)(nil)
+	_ fs.DirSetModTimer  = (*Fs)(nil)
+	_ fs.PutStreamer     = (*Fs)(nil)
+	_ fs.OpenChunkWriter = (*Fs)(nil)
+	_ fs.ChangeNotifier  = (*Fs)(nil)
+	_ fs.Abouter         = (*Fs)(nil)
+	_ fs.Shutdowner      = (*Fs)(nil)
 )
 
 func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, error) {
@@ -73,6 +73,7 @@ func newFs(ctx context.Context, name, root string, m configmap.Mapper) (fs.Fs, e
 		WriteMetadata:            true,
 		WriteDirSetModTime:       true,
 		DirModTimeUpdatesOnWrite: true,
+		ChunkWriterDoesntSeek:    true,
 	}).Fill(ctx, f)
 	if share, file := f.split(""); share == "" || file == "" || strings.HasSuffix(root, "/") || unusable != nil {
 		return f, nil
@@ -154,6 +155,9 @@ func (f *Fs) onServer(name string) string {
 // closes it. A refused login ends rclone's command, because servers lock the accounts of users after a number of refusals.
 func (f *Fs) translate(err error) error {
 	if errors.Is(err, smb.ErrLogin) {
+		if f.opt.Pass != "" && !f.opt.UseKerberos {
+			err = fmt.Errorf("%w; %s", err, passHint)
+		}
 		return fserrors.FatalError(err)
 	}
 	for _, lost := range []error{smb.ErrConnLost, smb.ErrHandleLost, smb.ErrShareLost, smb.ErrClosed} {
@@ -417,6 +421,9 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		return nil, err
 	}
 	err = f.use(ctx, remote, fs.ErrorCantCopy, func(share *smb.Share, name string) error {
+		if err := f.keepLink(share, name); err != nil {
+			return err
+		}
 		if err := f.withParents(share, name, func() error { _, err := share.Copy(name, from); return err }); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	iofs "io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/rclone/rclone/fs"
 	"github.com/rclone/rclone/fs/object"
+	rsync "github.com/rclone/rclone/fs/sync"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
@@ -168,6 +170,74 @@ func TestUpdateLinkCancelled(t *testing.T) {
 	}
 	if got := again.(*Object).target; got != "old" || !again.ModTime(t.Context()).Equal(time.Unix(1e9, 0)) {
 		t.Errorf("the link leads to %q, of %v", got, again.ModTime(t.Context()))
+	}
+}
+
+// TestLinksBecomeFiles syncs files in place of symbolic links of the same name. rclone removes the links after it has uploaded the files.
+func TestLinksBecomeFiles(t *testing.T) {
+	for _, posix := range []string{"true", "false"} {
+		srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+		f := open(t, configure(t, srv, map[string]string{"POSIX": posix, "LINKS": "true"}))
+		put(t, f, "file", "old content")
+		for _, target := range []string{"file", "missing"} {
+			put(t, f, "to "+target+".rclonelink", target)
+		}
+		from := t.TempDir()
+		for _, name := range []string{"to file", "to missing", "file"} {
+			must(t, os.WriteFile(filepath.Join(from, name), []byte("new "+name), 0o644))
+		}
+		local, err := fs.NewFs(t.Context(), ":local,links=true:"+from)
+		must(t, err)
+		must(t, rsync.Sync(t.Context(), f, local, false))
+		if got := names(t, srv.Dir); got != "file to file to missing" {
+			t.Errorf("posix %s: there is %s", posix, got)
+		}
+		for _, name := range []string{"to file", "to missing", "file"} {
+			if b, err := os.ReadFile(filepath.Join(srv.Dir, name)); string(b) != "new "+name || err != nil {
+				t.Errorf("posix %s: %s has %q, %v", posix, name, b, err)
+			}
+		}
+	}
+}
+
+// TestWriteToLink writes to a name that a symbolic link has, without making a new file first: what it leads to stays as it is.
+func TestWriteToLink(t *testing.T) {
+	for _, posix := range []string{"true", "false"} {
+		srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+		f := open(t, configure(t, srv, map[string]string{"POSIX": posix, "LINKS": "true"}))
+		put(t, f, "file", "content")
+		o := put(t, f, "other", "other content")
+		for _, target := range []string{"file", "missing"} {
+			link := "to " + target
+			put(t, f, link+".rclonelink", target)
+			for what, write := range map[string]func() error{
+				"put": func() error {
+					_, err := f.Put(t.Context(), strings.NewReader("new"), described(link, 3))
+					return err
+				},
+				"copy": func() error { _, err := f.Copy(t.Context(), o, link); return err },
+				"writer": func() error {
+					_, w, err := f.OpenChunkWriter(t.Context(), link, described(link, 3))
+					if err == nil {
+						w.Close(t.Context())
+					}
+					return err
+				},
+			} {
+				if err := write(); !errors.Is(err, iofs.ErrExist) {
+					t.Errorf("posix %s: %s to %s: %v", posix, what, link, err)
+				}
+			}
+			if o, err := f.NewObject(t.Context(), link+".rclonelink"); err != nil || o.Size() != int64(len(target)) {
+				t.Errorf("posix %s: the link: %v, %v", posix, o, err)
+			}
+		}
+		if o, err := f.NewObject(t.Context(), "file"); err != nil || o.Size() != 7 {
+			t.Errorf("posix %s: the link's target: %v, %v", posix, o, err)
+		}
+		if _, err := f.NewObject(t.Context(), "missing"); err != fs.ErrorObjectNotFound {
+			t.Errorf("posix %s: the missing target: %v", posix, err)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	iofs "io/fs"
-	"os"
 	"time"
 
 	"github.com/rclone/rclone/fs"
@@ -23,9 +22,8 @@ type Object struct {
 }
 
 var (
-	_ fs.Object        = (*Object)(nil)
-	_ fs.Metadataer    = (*Object)(nil)
-	_ fs.SetMetadataer = (*Object)(nil)
+	_ fs.Object     = (*Object)(nil)
+	_ fs.Metadataer = (*Object)(nil)
 )
 
 func (o *Object) Fs() fs.Info                                     { return o.fs }
@@ -46,33 +44,17 @@ func (o *Object) String() string {
 	return o.remote
 }
 
+// SetModTime sets the time of the last modification, of the file or of the link.
 func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
-	return o.set(ctx, attributes{modified: t, uid: -1, gid: -1})
-}
-
-// SetMetadata sets times; with the POSIX extensions also owners and permissions, which links keep. What meta does not have stays.
-func (o *Object) SetMetadata(ctx context.Context, meta fs.Metadata) error {
-	a, err := o.fs.attributesIn(meta)
-	if err != nil {
-		return err
-	}
-	return o.set(ctx, a)
-}
-
-// set sets the attributes of the file, or the times of the link.
-func (o *Object) set(ctx context.Context, a attributes) error {
 	err := o.use(ctx, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
 		set := share.Chtimes
 		if o.link {
 			set = share.Lchtimes
 		}
-		if err := set(name, a.accessed, a.modified); err != nil {
+		if err := set(name, time.Time{}, t); err != nil {
 			return err
 		}
 		info, err := o.look(share)(name)
-		if err == nil && !o.link {
-			info, err = a.setPOSIX(share, name, info)
-		}
 		if err == nil {
 			o.info = info
 		}
@@ -83,6 +65,15 @@ func (o *Object) set(ctx context.Context, a attributes) error {
 
 func (o *Object) Remove(ctx context.Context) error {
 	err := o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) error {
+		if o.link {
+			info, err := share.Lstat(name)
+			if err != nil {
+				return err
+			}
+			if info.Mode()&iofs.ModeSymlink == 0 {
+				return nil // a sync has put a file in place of the link, and removes the link afterwards
+			}
+		}
 		return remove(share, o.look(share), o.info, name)
 	})
 	return missing(err, fs.ErrorObjectNotFound)
@@ -156,105 +147,4 @@ func (r *reader) Close() error {
 	}
 	r.lease.release(err)
 	return r.fs.translate(err)
-}
-
-// Update writes the file in place, so that an existing one keeps what it has besides data. If that fails, a new file is removed, and an
-// existing one is left with what was written. rclone calls it for a file of another name, which it then moves, unless --inplace is set.
-func (o *Object) Update(ctx context.Context, in io.Reader, src fs.ObjectInfo, options ...fs.OpenOption) error {
-	a, err := attributesFor(ctx, o.fs, src, options)
-	if err != nil {
-		return err
-	}
-	if o.link {
-		return o.updateLink(ctx, in, a)
-	}
-	return o.fs.use(ctx, o.remote, fs.ErrorIsDir, func(share *smb.Share, name string) error {
-		var file *smb.File
-		created := true
-		open := func() (err error) {
-			if file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, o.fs.filePerm); errors.Is(err, iofs.ErrExist) {
-				created = false
-				file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, o.fs.filePerm)
-			}
-			return err
-		}
-		if err := o.fs.withParents(share, name, open); err != nil {
-			return err
-		}
-		_, err := file.ReadFrom(in)
-		if err == nil {
-			err = file.Chtimes(a.accessed, a.modified)
-		}
-		if err == nil {
-			o.info, err = file.Stat()
-		}
-		if closeErr := file.Close(); err == nil {
-			err = closeErr
-		}
-		if err == nil {
-			o.info, err = a.setPOSIX(share, name, o.info)
-		}
-		if err != nil && created {
-			if removeErr := removeAfter(ctx, share, name); removeErr != nil {
-				fs.Errorf(o, "what was uploaded until the failure cannot be removed: %v", removeErr)
-			}
-		}
-		return err
-	})
-}
-
-// removeAfter removes a file of a failed upload, whose context may have ended.
-func removeAfter(ctx context.Context, share *smb.Share, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smb.DefaultCloseTimeout)
-	defer cancel()
-	return share.WithContext(ctx).Remove(name)
-}
-
-// OpenWriterAt opens a file that is written in pieces, by several goroutines at once. It is truncated first.
-func (f *Fs) OpenWriterAt(ctx context.Context, remote string, size int64) (fs.WriterAtCloser, error) {
-	share, name := f.split(remote)
-	if share == "" || name == "" {
-		return nil, fs.ErrorIsDir
-	}
-	if f.isLink(remote) {
-		return nil, fs.ErrorNotImplemented
-	}
-	name = f.onServer(name)
-	l, err := f.conns.get(ctx, f.opt.Enc.FromStandardName(share))
-	if err != nil {
-		return nil, f.translate(err)
-	}
-	var file *smb.File
-	err = f.withParents(l.share, name, func() (err error) {
-		file, err = l.share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f.filePerm)
-		return err
-	})
-	if err == nil && size > 0 {
-		if err = file.Truncate(size); err != nil {
-			file.Close()
-		}
-	}
-	if err != nil {
-		l.release(err)
-		return nil, f.translate(err)
-	}
-	return &writerAt{file, l, f}, nil
-}
-
-// writerAt is an open file with its lease.
-type writerAt struct {
-	file  *smb.File
-	lease *lease
-	fs    *Fs
-}
-
-func (w *writerAt) WriteAt(p []byte, off int64) (int, error) {
-	n, err := w.file.WriteAt(p, off)
-	return n, w.fs.translate(err)
-}
-
-func (w *writerAt) Close() error {
-	err := w.file.Close()
-	w.lease.release(err)
-	return w.fs.translate(err)
 }

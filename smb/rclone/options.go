@@ -2,9 +2,11 @@ package rclone
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rclone/rclone/backend/overview"
 	"github.com/rclone/rclone/fs"
@@ -107,6 +109,9 @@ func (o *options) dialer() (*smb.Dialer, string, error) {
 	return d, net.JoinHostPort(o.Host, o.Port), nil
 }
 
+// passHint is added to errors for which a pass that is not obscured may be the cause.
+const passHint = `pass in rclone.conf has to be the output of "rclone obscure PASSWORD"`
+
 func (o *options) initiator() (smb.Initiator, error) {
 	user := o.User
 	if user == "" {
@@ -123,7 +128,10 @@ func (o *options) initiator() (smb.Initiator, error) {
 	if o.Pass != "" {
 		var err error
 		if password, err = obscure.Reveal(o.Pass); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w; %s", Type, err, passHint)
+		}
+		if !utf8.ValidString(password) {
+			return nil, fmt.Errorf("%s: the password is not valid; %s", Type, passHint)
 		}
 	}
 	return smb.NTLM{User: user, Password: password, Domain: o.Domain, Workstation: o.Workstation, Target: strings.TrimSpace(o.SPN)}, nil

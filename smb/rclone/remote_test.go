@@ -15,6 +15,7 @@ import (
 
 	"github.com/rclone/rclone/fs"
 	"github.com/rclone/rclone/fs/accounting"
+	"github.com/rclone/rclone/fs/config/configmap"
 	"github.com/rclone/rclone/fs/fserrors"
 	"github.com/rclone/rclone/fs/object"
 	rsync "github.com/rclone/rclone/fs/sync"
@@ -97,7 +98,7 @@ func TestCloseEndsLeaseOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := f.OpenWriterAt(t.Context(), "b", 4)
+	_, w, err := f.OpenChunkWriter(t.Context(), "b", described("b", 4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +108,38 @@ func TestCloseEndsLeaseOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() { r.Close() })
-		all.Go(func() { w.Close() })
+		all.Go(func() { w.Close(t.Context()) })
 	}
 	all.Wait()
+	must(t, w.Abort(t.Context()))
 	if n := f.conns.inUse(); n != 0 {
 		t.Errorf("%d leases", n)
 	}
+	if o, err := f.NewObject(t.Context(), "b"); err != nil || o.Size() != 4 {
+		t.Errorf("the file that was closed: %v, %v", o, err)
+	}
 	put(t, f, "c", "the session is still good")
+}
+
+// TestAbortChunks gives up uploads in chunks: the file, which has its length already, is removed.
+func TestAbortChunks(t *testing.T) {
+	f, _, dir := newRemote(t, nil)
+	put(t, f, "existing", "content")
+	for _, name := range []string{"existing", "new"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, w, err := f.OpenChunkWriter(ctx, name, described(name, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		must(t, w.Abort(ctx))
+	}
+	if got := names(t, dir); got != "" {
+		t.Errorf("there is %s", got)
+	}
+	if n := f.conns.inUse(); n != 0 {
+		t.Errorf("%d leases", n)
+	}
 }
 
 func TestOpenFileKeepsConnections(t *testing.T) {
@@ -364,8 +390,18 @@ func TestRoots(t *testing.T) {
 
 func TestRefusedLogin(t *testing.T) {
 	path, _ := remote(t, rig.Signed, map[string]string{"USER": "nosuchuser"})
-	if _, err := open(t, path).List(t.Context(), ""); !errors.Is(err, smb.ErrLogin) || !fserrors.IsFatalError(err) {
+	if _, err := open(t, path).List(t.Context(), ""); !errors.Is(err, smb.ErrLogin) || !fserrors.IsFatalError(err) || !strings.Contains(err.Error(), passHint) {
 		t.Error(err)
+	}
+}
+
+// TestPassNotObscured has passwords in the configuration as they are, short and long, and one that is obscured like base64 by chance.
+func TestPassNotObscured(t *testing.T) {
+	for _, pass := range []string{"secret", "correct horse battery staple", "correcthorsebatterystapleandmore"} {
+		_, err := newFs(t.Context(), "nas", "share", configmap.Simple{"host": "192.0.2.1", "pass": pass})
+		if err == nil || !strings.Contains(err.Error(), passHint) {
+			t.Errorf("%s: %v", pass, err)
+		}
 	}
 }
 
