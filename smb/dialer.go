@@ -114,10 +114,9 @@ type Limits struct {
 	// DialTimeout bounds connecting and logging in together. The error of an attempt that reaches it matches
 	// ErrConnLost and os.ErrDeadlineExceeded. Zero: DefaultDialTimeout.
 	DialTimeout time.Duration
-	// RedialTimeout is how long one operation may be without a connection before the last attempt to replace it is begun, which may
-	// take DialTimeout:
-	// they are repeated with pauses of 20 ms that double up to 1 s. The operation that needed the connection
-	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
+	// RedialTimeout is how long one operation may be without a connection before the last attempt to replace it begins, which may itself
+	// take DialTimeout. The pauses between attempts begin with 20 ms and double up to 1 s. After the last attempt the operation fails with
+	// ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration
 	// CloseTimeout, or OperationTimeout if that is shorter, bounds the wait for the server in File.Close and Share.Unmount, and, also
 	// if the context ends meanwhile, when ReplaceFile, WriteNewFile, Copy or Symlink fails and removes its file. Zero:

@@ -122,17 +122,17 @@ func (h *handle) lockPosition(ctx context.Context) error {
 // unlockPosition ends the exclusive use. Data that was read ahead is dropped when the file or the session has
 // been closed.
 func (h *handle) unlockPosition() {
-	if h.over() {
+	if h.positionEnded() {
 		h.discardBuffered()
 	}
 	h.position <- struct{}{}
-	if h.over() {
+	if h.positionEnded() {
 		h.tryDiscard() // it may have been closed meanwhile
 	}
 }
 
-// over reports whether the position will not be used any more.
-func (h *handle) over() bool { return h.ended.Load() || h.m.s.streams.closed.Load() }
+// positionEnded reports whether the file or the session has been closed, so that the position is not used any more.
+func (h *handle) positionEnded() bool { return h.ended.Load() || h.m.s.streams.closed.Load() }
 
 // tryDiscard drops what sequential reading has buffered, unless a running call holds the position: then
 // unlockPosition drops it.

@@ -56,7 +56,7 @@ type removal struct {
 	s       *Share
 	in      *Share // has the tree: s, or the share that a DFS link in the directory of its name leads to
 	failed  func(error)
-	done    chan func()  // what follows from a request that has ended
+	done    chan func()  // one for each request that has ended: what its reply changes
 	busy    int          // requests, or listings, that have not ended
 	listing int          // of these, listings
 	crowded bool         // listings had too many entries together: from then on each runs alone

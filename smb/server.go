@@ -20,7 +20,7 @@ type server struct {
 
 	// Read and changed by the goroutine that dials.
 	config *conn.Config  // for its connections
-	waited time.Duration // for answers to attempts to log in that have had none
+	waited time.Duration // spent on login attempts that the server did not answer
 }
 
 func (s *Session) newServer(addr string) *server {
@@ -98,9 +98,9 @@ func (s *Session) dialServer(ctx context.Context, index int) (c *conn.Conn, err 
 	return c, err
 }
 
-// attempt makes a connection as the client who and logs in, within limit. An attempt that reaches the limit has found no
-// server, as one that is refused has not: its error matches ErrConnLost, and redial makes another. answered is false
-// if the server has accepted the connection, and the limit or ctx ended before it had answered.
+// attempt makes a connection as the client who and logs in, within limit. The error of an attempt that reaches the limit matches
+// ErrConnLost, like that of a refused connection, and redial makes another attempt. answered is false if the server accepted the
+// connection, but the limit passed or ctx ended before it answered.
 func (s *Session) attempt(ctx context.Context, index int, who identity, limit time.Duration) (c *conn.Conn, answered bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -25,8 +25,8 @@ const smallFile = 64 << 10
 type readAhead struct {
 	pipeline
 	cur     segment // the segment being read: its data has arrived
-	used    int     // bytes of cur that the reader has
-	err     error   // returned behind cur, in place of the next segment
+	used    int     // bytes of cur that were returned
+	err     error   // returned after cur, in place of the next segment
 	next    int64   // offset behind the last requested segment
 	end     int64   // offset behind the last read: a sequential read begins there
 	run     int     // sequential reads so far

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// idleAhead is how long a file keeps its read-ahead without a read, at least; at most twice as long.
+// idleAhead is the least time for which a file that is not read keeps its read-ahead. It keeps it for at most twice as long.
 const idleAhead = time.Second
 
 // streams are the files of a session that hold read-ahead. Together they stay within a budget; a sweep every idleAhead

@@ -49,7 +49,7 @@ func (c *Conn) keepAlive(every time.Duration) {
 			continue
 		}
 		last := c.lastReceived.Load()
-		c.look()
+		c.receivePartial()
 		ctx, cancel := context.WithTimeout(context.Background(), every)
 		err := c.probe(ctx)
 		cancel()

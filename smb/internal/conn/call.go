@@ -95,12 +95,12 @@ type slot struct {
 	done chan struct{} // capacity 1: signalled once a use
 
 	// Guarded by ring.mu while registered.
-	state    callState
-	givenUp  bool   // Effect.GivenUp was called, and Answered was not
-	answered bool   // an interim reply came and its credits are counted
-	async    uint64 // AsyncId of the last interim reply, for CANCEL
-	look     uint64 // of watchRequests before it was registered
-	age      uint8  // looks without a reply
+	state        callState
+	givenUp      bool   // Effect.GivenUp was called, and Answered was not
+	acknowledged bool   // an interim reply came and its credits are counted
+	async        uint64 // AsyncId of the last interim reply, for CANCEL
+	round        uint64 // of watchRequests before it was registered
+	age          uint8  // rounds of watchRequests without a reply
 
 	sent atomic.Bool // its frame has been written
 	wait creditWait

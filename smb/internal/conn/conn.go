@@ -103,7 +103,7 @@ func newConn(nc net.Conn, cfg *Config) *Conn {
 	c.credits.target = cfg.Credits
 	c.credits.starved = c.fail
 	c.frameLimit.Store(replyRoom)
-	c.ring.answered = math.MaxUint64
+	c.ring.answeredRound = math.MaxUint64
 	c.send.init(nc, &cfg.Traffic.Sent)
 	c.rd.SetSizes(idleReadBuffer, maxReadBuffer)
 	c.rd.OnRead(c.received)

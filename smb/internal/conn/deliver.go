@@ -112,7 +112,7 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
 	c.ring.progress(cl)
 	switch {
-	case !cl.answered:
+	case !cl.acknowledged:
 		c.credits.answered(cl.charge, int(h.Credits), 0)
 	default:
 		c.credits.answered(0, int(h.Credits), -1)
@@ -123,12 +123,12 @@ func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
 // each grants credits, and none extends the time that the caller waits. ring.mu is held.
 func (c *Conn) interim(cl *Call, h *proto.Header) {
 	charge, parked := cl.charge, 1
-	if cl.answered {
+	if cl.acknowledged {
 		charge, parked = 0, 0
 	} else {
 		c.ring.progress(cl)
 	}
-	cl.answered, cl.async = true, h.AsyncID
+	cl.acknowledged, cl.async = true, h.AsyncID
 	c.credits.answered(charge, int(h.Credits), parked)
 }
 

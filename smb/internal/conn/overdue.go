@@ -23,7 +23,7 @@ var (
 	errOtherUnanswered error = &connError{ErrLost, errors.New("closed, as the server has not answered another request")}
 )
 
-// maxAge is how many looks at a request without a reply are in time: the limit passes at most one look later.
+// maxAge is how many rounds of watchRequests fit into the time limit of a request. A request is overdue at most one round after its limit.
 const maxAge = 8
 
 // longFrame is the length in bytes from which on the receiving of a frame may take long.
@@ -34,16 +34,16 @@ func (cl *Call) overdue() bool { return cl.age > maxAge }
 
 // watchRequests ends the connection when a request is overdue: when for the time limit nothing has answered it, or a request that was
 // sent before it, or at about the same time. Servers answer in order, more or less, so that on a slow network the last of many
-// requests is answered late; but a request that is left out does not wait for as long as later ones are answered. Looking now and
-// then costs a request less than a clock. ECHO does not count, and while a long frame arrives no reply can.
+// requests is answered late; but a request that is left out does not wait for as long as later ones are answered. It counts rounds, so that
+// no request needs a timer or a time of its own. ECHO does not count. While a long frame arrives, no other reply can arrive.
 func (c *Conn) watchRequests(limit time.Duration) {
-	look := time.NewTicker(max(limit/maxAge, 1))
-	defer look.Stop()
+	round := time.NewTicker(max(limit/maxAge, 1))
+	defer round.Stop()
 	for {
 		select {
 		case <-c.dead:
 			return
-		case <-look.C:
+		case <-round.C:
 		}
 		if c.arriving.Load() && c.silence() < 2*limit {
 			continue
@@ -55,18 +55,18 @@ func (c *Conn) watchRequests(limit time.Duration) {
 	}
 }
 
-// ageRequests reports whether a request is overdue.
+// ageRequests makes one round: it counts it for each request without a reply, and reports whether one is overdue.
 func (c *Conn) ageRequests() (overdue bool) {
 	r := &c.ring
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	answered := r.answered
-	r.answered = math.MaxUint64
-	r.look++
-	look := func(cl *Call) {
+	answered := r.answeredRound
+	r.answeredRound = math.MaxUint64
+	r.round++
+	age := func(cl *Call) {
 		switch {
-		case cl == nil || cl.untimed || cl.answered || !cl.sent.Load():
-		case answered <= cl.look:
+		case cl == nil || cl.untimed || cl.acknowledged || !cl.sent.Load():
+		case answered <= cl.round:
 			cl.age = 1
 		default:
 			cl.age++
@@ -74,10 +74,10 @@ func (c *Conn) ageRequests() (overdue bool) {
 		}
 	}
 	for _, cl := range r.slots {
-		look(cl)
+		age(cl)
 	}
-	for _, cl := range r.over {
-		look(cl)
+	for _, cl := range r.overflow {
+		age(cl)
 	}
 	return overdue
 }

@@ -108,5 +108,5 @@ func (cl *Call) refuseSession() error {
 func (cl *Call) rewind() {
 	cl.buf.Free()
 	cl.reply = reply{}
-	cl.state, cl.answered, cl.async = callIdle, false, 0
+	cl.state, cl.acknowledged, cl.async = callIdle, false, 0
 }

@@ -16,15 +16,15 @@ const (
 // later (a CHANGE_NOTIFY may wait for days) move to the overflow map when their place is needed. It also
 // keeps idle slots.
 type ring struct {
-	mu        sync.Mutex
-	slots     []*Call
-	over      map[uint64]*Call
-	count     int
-	free      *Call
-	err       error // the reason why the connection ended
-	cancelled cancelledIDs
-	look      uint64 // counts the looks of watchRequests
-	answered  uint64 // the lowest look of a request that was answered since the last one; ECHO does not count
+	mu            sync.Mutex
+	slots         []*Call
+	overflow      map[uint64]*Call
+	count         int
+	free          *Call
+	err           error // the reason why the connection ended
+	cancelled     cancelledIDs
+	round         uint64 // counts the rounds of watchRequests
+	answeredRound uint64 // the lowest round of a request that was answered since the last round; ECHO does not count
 }
 
 // acquire returns an idle slot.
@@ -66,13 +66,13 @@ func (r *ring) add(cl *Call) error {
 		at = &r.slots[cl.mid&uint64(len(r.slots)-1)]
 	}
 	if *at != nil {
-		if r.over == nil {
-			r.over = make(map[uint64]*Call)
+		if r.overflow == nil {
+			r.overflow = make(map[uint64]*Call)
 		}
-		r.over[(*at).mid] = *at // the call that is still unanswered
+		r.overflow[(*at).mid] = *at // the call that is still unanswered
 	}
 	*at = cl
-	cl.state, cl.look, cl.age = callPending, r.look, 0
+	cl.state, cl.round, cl.age = callPending, r.round, 0
 	cl.sent.Store(false)
 	r.count++
 	return nil
@@ -103,13 +103,13 @@ func (r *ring) find(mid uint64) *Call {
 	if cl := r.slots[mid&uint64(len(r.slots)-1)]; cl != nil && cl.mid == mid {
 		return cl
 	}
-	return r.over[mid]
+	return r.overflow[mid]
 }
 
 // progress notes that the server has answered or acknowledged cl. r.mu is held.
 func (r *ring) progress(cl *Call) {
 	if cl.cmd != proto.CommandEcho {
-		r.answered = min(r.answered, cl.look)
+		r.answeredRound = min(r.answeredRound, cl.round)
 	}
 }
 
@@ -122,8 +122,8 @@ func (r *ring) remove(cl *Call) {
 	switch {
 	case *at == cl:
 		*at = nil
-	case r.over[cl.mid] == cl:
-		delete(r.over, cl.mid)
+	case r.overflow[cl.mid] == cl:
+		delete(r.overflow, cl.mid)
 	default:
 		return
 	}
@@ -132,14 +132,14 @@ func (r *ring) remove(cl *Call) {
 
 // clear ends all registrations and calls visit for each call. r.mu is held.
 func (r *ring) clear(visit func(*Call)) {
-	slots, over := r.slots, r.over
-	r.slots, r.over, r.count = nil, nil, 0
+	slots, overflow := r.slots, r.overflow
+	r.slots, r.overflow, r.count = nil, nil, 0
 	for _, cl := range slots {
 		if cl != nil {
 			visit(cl)
 		}
 	}
-	for _, cl := range over {
+	for _, cl := range overflow {
 		visit(cl)
 	}
 }
