@@ -53,6 +53,7 @@ func (r *killingReader) Read(p []byte) (int, error) {
 func TestDFSFailoverInTransfer(t *testing.T) {
 	for _, mode := range rig.Modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
+			t.Parallel()
 			one, two := rigtest.Start(t, rig.Config{Mode: mode}), rigtest.Start(t, rig.Config{Mode: mode})
 			space := rigtest.Start(t, rig.Config{
 				Mode:   mode,

@@ -135,12 +135,14 @@ func Run(t *testing.T, l Login) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/unsigned=%t", way, dialect, unsigned), func(t *testing.T) {
+					t.Parallel()
+					pool := tarntest.NewPool(t)
 					for _, c := range l.cells() {
 						if way == "re-authentication" && c.server == otherKey {
 							continue // the session keeps its keys
 						}
 						p := &peer{login: l, cell: c, dialect: dialect}
-						err := use(t, p, smb.Dialer{Initiator: l.Initiator, Pool: tarntest.NewPool(t), AllowUnsigned: unsigned})
+						err := use(t, p, smb.Dialer{Initiator: l.Initiator, Pool: pool, AllowUnsigned: unsigned})
 						p.check(t, err)
 					}
 				})
