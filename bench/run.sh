@@ -3,7 +3,7 @@
 #
 #   ./run.sh                 core rpc neutral idle smb files: about a quarter of an hour on two cores
 #   ./run.sh core rpc        those named; also: burst connect web decode attack contention beside
-#                            libraries rclone
+#                            libraries rclone calls
 #   COUNT=3 ./run.sh         that many turns instead of 5
 #   KEEP=DIR ./run.sh        keeps the raw results there, for benchstat and ./table
 #
@@ -59,6 +59,8 @@ for suite; do
 		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms
 		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms
 		;;
+	# The aims of SMB in the project's design are the rows of calls and files.
+	calls) measure calls ./smb '^BenchmarkSamba$/././^shape=seq-1M$' 200ms ;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms ;;
 	connect) measure connect ./h2http '^BenchmarkConnectUnary$' 10000x ;;
 	web)
@@ -76,7 +78,7 @@ for suite; do
 		;;
 	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x ;;
 	*)
-		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb files connect web decode attack contention beside libraries rclone" >&2
+		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb calls files connect web decode attack contention beside libraries rclone" >&2
 		exit 2
 		;;
 	esac
