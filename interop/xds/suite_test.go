@@ -44,6 +44,12 @@ var exceptions = map[string]string{
 	"internal/xds/balancer/clusterimpl/tests: FailedToParseChildPolicyConfig": "it makes the parser of pick_first fail, with which NewClient of package rpc reads its default service config",
 }
 
+// races are tests that fail now and then whichever client they have, why, and how often. One that has failed is run again by itself.
+var races = map[string]string{
+	"test/xds: ServerSideXDSHTTPFilter_InterceptRPCEarlyRejection": "the server ends a stream at its header, and if that comes before the first Send, " +
+		"Send returns io.EOF: with a machine that is busy 177 of 60,000 times in grpc-go's client, 304 in rpc's (29 November 2026)",
+}
+
 // stock are tests that stay on grpc-go's client, and why.
 var stock = map[string]string{
 	"internal/xds/xdsclient/tests/client_custom_dialopts_test.go": "it has a type of its own that is a grpc.DialOption",
@@ -76,6 +82,10 @@ func TestGRPCSuites(t *testing.T) {
 			for _, name := range failed {
 				if slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) || exceptedPart(s.pkg, name) {
 					continue // a part of it has failed
+				}
+				if why, ok := races[s.pkg+": "+testOf(name)]; ok && passesAlone(dir, s.pkg, name) {
+					t.Logf("%s failed, and passed by itself: %s", name, why)
+					continue
 				}
 				t.Errorf("%s failed", name)
 			}
@@ -127,6 +137,23 @@ func said(out []byte, names []string) string {
 func exceptedPart(pkg, name string) bool {
 	for e := range exceptions {
 		if name == "Test" && strings.HasPrefix(e, pkg+": ") || strings.HasPrefix(e, pkg+": "+strings.TrimPrefix(name, "Test/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// testOf is the test that name is part of, without grpc-go's Test around all of them.
+func testOf(name string) string {
+	name, _, _ = strings.Cut(strings.TrimPrefix(name, "Test/"), "/")
+	return name
+}
+
+// passesAlone reports whether one of five runs of a test by itself passes.
+func passesAlone(dir, pkg, name string) bool {
+	run := "^" + strings.ReplaceAll(name, "/", "$/^") + "$"
+	for range 5 {
+		if out, err := runSuite(dir, pkg, run); err == nil && bytes.Contains(out, []byte("--- PASS: "+name+" ")) {
 			return true
 		}
 	}
