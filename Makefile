@@ -121,7 +121,7 @@ ownership: ## tarnvet, every module: references that are leaked, used after free
 .PHONY: usual
 usual: gotestsum ## usual forms of what units runs in its short form alone and race leaves out: planted mistakes, the page in a browser, models, many streams
 	@status=0; $(GOTEST) ./vet/internal/mutate || status=1; $(GOTEST) -run=Browser ./debug || status=1; $(GOTEST) . ./internal/slab || status=1; \
-	(cd rpc && GOWORK=off $(GOTEST) -run='^Test(BreakWhileSending|CutAtEachByte|GatheredRequests)$$' .) || status=1; exit $$status
+	(cd rpc && TARN_LONG=1 GOWORK=off $(GOTEST) -run='^Test(BreakWhileSending|CutAtEachByte|GatheredRequests)$$' .) || status=1; exit $$status
 
 .PHONY: releases
 releases: gotestsum ## the published modules' tests with the newest Go, and the core's with the oldest that go.mod admits

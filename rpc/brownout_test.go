@@ -46,10 +46,7 @@ func (c *impatient) Err() error {
 func TestBrownOut(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		const callers = 64
-		timeouts := int32(1500)
-		if t.Kind == faultnet.TCP && raceFactor == 1 {
-			timeouts = 6000
-		}
+		const timeouts = 1500
 		for _, how := range []string{"deadline", "cancel"} {
 			t.Run(how, func(t faultnet.OnKind) {
 				var waits [callers]atomic.Pointer[impatient]

@@ -25,12 +25,9 @@ import (
 // waiting for its window. No call has a deadline: every SendMsg and RecvMsg must return because the
 // connection has ended, and so must every handler.
 func TestBreakWhileSending(t *testing.T) {
-	streams := 300
-	switch {
-	case os.Getenv("TARN_LONG") != "":
+	streams := 100
+	if os.Getenv("TARN_LONG") != "" {
 		streams = 1000
-	case raceFactor > 1 || testing.Short():
-		streams = 100
 	}
 	m := &pb.StreamingOutputCallRequest{Payload: payload(200_000)}
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
@@ -475,16 +472,16 @@ func TestNoTransparentRetryOfSentBytes(t *testing.T) {
 	})
 }
 
-// TestCutAtEachByte ends the connection of a call after each byte of either direction (over TLS after each thirteenth), by FIN and by RST. The call has no deadline: it
-// ends with UNAVAILABLE or, when its answer has come, with OK, and every buffer is freed.
+// TestCutAtEachByte ends the connection of a call after each thirteenth byte of either direction, with TARN_LONG=1 after each (but over TLS), by FIN
+// and by RST. The call has no deadline: it ends with UNAVAILABLE or, when its answer has come, with OK, and every buffer is freed.
 func TestCutAtEachByte(t *testing.T) {
 	eachKind(t, cutAtEachByte)
 }
 
 func cutAtEachByte(t *testing.T, kind faultnet.Kind) {
-	step := int64(1)
-	if kind == faultnet.TLS || raceFactor > 1 || testing.Short() {
-		step = 13
+	step := int64(13)
+	if os.Getenv("TARN_LONG") != "" && kind != faultnet.TLS {
+		step = 1
 	}
 	pool := tarntest.NewPool(t)
 	f := newFaultyNet(kind)

@@ -13,12 +13,9 @@ import (
 // bubble a waiter that is never woken is a deadlock, which fails the test. At the end no waiter is registered
 // and no wake-up is left for a later waiter.
 func TestGateInterleavings(t *testing.T) {
-	seeds := uint64(exploredGates)
-	switch {
-	case os.Getenv("TARN_LONG") != "":
-		seeds *= 10
-	case testing.Short():
-		seeds = 10_000
+	seeds := uint64(20_000)
+	if os.Getenv("TARN_LONG") != "" {
+		seeds = 1_000_000
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { gateOnce(t, rand.New(rand.NewPCG(seed, 1))) })

@@ -265,12 +265,9 @@ func TestOneByteHoldsLittleOnClients(t *testing.T) {
 // windows allow: the memory is bounded, whatever the number of streams, and when the requests continue each
 // of them completes. Those for which RequestMemory has no space left are refused.
 func TestGatheredRequests(t *testing.T) {
-	streams := 80 // more than the bound
-	switch {
-	case os.Getenv("TARN_LONG") != "":
-		streams = 300
-	case raceFactor > 1 || testing.Short():
-		streams = 30
+	streams := 30
+	if os.Getenv("TARN_LONG") != "" {
+		streams = 300 // more than the bound
 	}
 	t.Run("default", func(t *testing.T) {
 		if refused := gatherRequests(t, streams, 4<<20-100, 192<<20); refused > 0 {
