@@ -289,7 +289,7 @@ func brief(s string) string { return fmt.Sprintf("%d bytes %.24q", len(s), s) }
 // choose chooses an operation.
 func (a *attack) choose() operation {
 	for {
-		if op := a.try(a.rnd.IntN(8)); op.run != nil {
+		if op := a.try(a.rnd.IntN(10)); op.run != nil {
 			return op
 		}
 	}
@@ -390,6 +390,12 @@ func (a *attack) sync() operation {
 		if a.links && a.rnd.IntN(4) == 0 {
 			delete(want, name)
 			want[name+linkSuffix] = "missing"
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.has)) { // files take the place of links
+		if link, ok := strings.CutSuffix(name, linkSuffix); ok && a.rnd.IntN(2) == 0 {
+			delete(want, name)
+			want[link] = a.content()
 		}
 	}
 	changes := map[string]outcome{}
