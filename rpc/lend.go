@@ -32,7 +32,7 @@ func LendRequests(methods ...string) ServerOption {
 }
 
 // LendStrings lends all of the requests of some methods to their handlers: strings as well, and bytes fields of any length, are views of a pool's
-// memory, and the messages of a repeated field are allocated together. Requests of many short strings are decoded with a twentieth
+// memory, and the messages of a repeated field are allocated together. Requests of many short strings are decoded with a fifteenth
 // of the allocations. It includes [LendRequests], and its rules hold for strings, too, with these dangers:
 //
 //   - A string that a handler keeps, in a cache, a log that is written later, a map's key or another goroutine, changes when the
