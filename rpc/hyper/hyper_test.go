@@ -283,8 +283,7 @@ func compare(t *testing.T, profiled bool, learned *hyper.Type, b []byte) bool {
 	return err == nil
 }
 
-// TestHostile: a message that declares lengths which have not come is refused without memory for them, and one that makes the arena large costs
-// later calls of ordinary messages little.
+// TestHostile: a message that declares lengths which have not come is refused without memory for them.
 func TestHostile(t *testing.T) {
 	for _, b := range [][]byte{{0x0a, 0xff, 0xff, 0xff, 0x7f}, {0x32, 0xff, 0xff, 0xff, 0x7f}, {0x3a, 7, 0x0a, 0xff, 0xff, 0xff, 0x7f, 1, 2}} {
 		var before, after runtime.MemStats
