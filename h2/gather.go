@@ -1,6 +1,9 @@
 package h2
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // together says how a caller flushes that may wait for others' frames: with 64 callers gathering takes a tenth of the writes and a third of
 // the time. Conn.mu is held.
@@ -32,22 +35,17 @@ func (s *sender) sendReplies() {
 	}
 }
 
-// yields counts how often the goroutine that is to write has let others run.
-type yields struct {
-	n      int
-	queued int // what was queued before the last
-	begun  time.Time
-}
-
-// next counts another yield, and reports false if that is not worth while when queued bytes are queued.
-func (y *yields) next(queued int) bool {
-	switch {
-	case y.n == 0:
-		y.begun = time.Now()
-	case y.n == maxYields || queued == y.queued || queued >= goodBatch || time.Since(y.begun) > maxYield:
-		return false
+// letOthersQueue lets other callers queue frames, which then leave together with those that are queued, as long as it is worth while.
+// Conn.mu is held, and given up meanwhile.
+func (s *sender) letOthersQueue() {
+	begun := time.Now()
+	for range maxYields {
+		before := s.queued()
+		s.c.mu.Unlock()
+		runtime.Gosched()
+		s.c.mu.Lock()
+		if n := s.queued(); n == before || n >= goodBatch || time.Since(begun) > maxYield {
+			return
+		}
 	}
-	y.n++
-	y.queued = queued
-	return true
 }

@@ -73,42 +73,31 @@ func (c *Conn) discard(n int) error {
 	}
 }
 
-// pause is called before Run waits for the network: it sends what the frames
+// pause is called before Run waits for the next frame: it sends what the frames
 // just read made this side queue.
 func (c *Conn) pause() {
 	c.in.run = 0
-	if !c.in.busy {
-		return
-	}
-	c.in.busy, c.in.readAt = false, time.Time{}
-	c.mu.Lock()
-	c.handling = false
-	more := c.noteHeard()
-	c.setCurrent(nil)
-	c.send.flush(flushPromptly)
-	streams := c.opened
-	c.mu.Unlock()
-	if more {
-		c.limitChanged()
-	}
-	if c.batch != nil {
-		c.batch.OnBatchEnd()
-	}
-	if c.cfg.ReadModeration == Permit {
+	if streams, handled := c.endBatch(nil); handled && c.cfg.ReadModeration == Permit {
 		c.moderate(streams)
 	}
 }
 
 // pauseInFrame is pause within a frame of the current stream, which stays current.
-func (c *Conn) pauseInFrame() {
+func (c *Conn) pauseInFrame() { c.endBatch(c.current) }
+
+// endBatch ends the handling of the frames just read; current is the stream of which a frame is being read, or nil. It returns how many
+// streams are open, and false if there were no such frames.
+func (c *Conn) endBatch(current *Stream) (streams int, handled bool) {
 	if !c.in.busy {
-		return
+		return 0, false
 	}
 	c.in.busy, c.in.readAt = false, time.Time{}
 	c.mu.Lock()
 	c.handling = false
 	more := c.noteHeard()
+	c.setCurrent(current)
 	c.send.flush(flushPromptly)
+	streams = c.opened
 	c.mu.Unlock()
 	if more {
 		c.limitChanged()
@@ -116,6 +105,7 @@ func (c *Conn) pauseInFrame() {
 	if c.batch != nil {
 		c.batch.OnBatchEnd()
 	}
+	return streams, true
 }
 
 // ReadAt returns when the frame that is being handled was read, or one of the 64 before it that came together with it: the clock is read once

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"math"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -165,11 +164,7 @@ func (s *sender) flush(m flushMode) {
 	}
 	if m == flushTogether && (s.w == nil || s.w.CanTry()) { // elsewhere the writer goroutine gathers
 		s.state = gathering
-		for y := (yields{}); y.next(s.queued()); {
-			s.c.mu.Unlock()
-			runtime.Gosched()
-			s.c.mu.Lock()
-		}
+		s.letOthersQueue()
 		if s.state == sending {
 			return // since a flushPromptly
 		}
@@ -242,11 +237,7 @@ func (s *sender) writer() {
 		b := s.begin
 		s.begin = nil
 		if b == nil && s.together() == flushTogether {
-			for y := (yields{}); y.next(s.queued()); {
-				s.c.mu.Unlock()
-				runtime.Gosched()
-				s.c.mu.Lock()
-			}
+			s.letOthersQueue()
 		}
 		if b == nil {
 			b = s.nextBatch()
