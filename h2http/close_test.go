@@ -213,7 +213,9 @@ type lateListener struct {
 }
 
 func (l lateListener) Accept() (net.Conn, error) {
-	<-l.closed
+	if nc, err := l.pipes.Accept(); err == nil {
+		return nc, nil
+	}
 	if nc, ok := <-l.conn; ok {
 		return nc, nil
 	}

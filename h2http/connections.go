@@ -45,6 +45,9 @@ func (s *connections) enter(nc net.Conn) bool {
 		return false
 	}
 	s.new[nc] = time.Now()
+	if s.phase == draining { // it was accepted just before the listener was closed
+		s.limitNew(nc, newConnTimeout)
+	}
 	return true
 }
 
@@ -105,18 +108,20 @@ func (s *connections) drain() {
 		c.h2.Shutdown("")
 	}
 	for nc, since := range s.new {
-		time.AfterFunc(newConnTimeout-time.Since(since), func() { s.closeNew(nc) })
+		s.limitNew(nc, newConnTimeout-time.Since(since))
 	}
 	s.checkEnded()
 }
 
-// closeNew closes nc if its protocol is still not known.
-func (s *connections) closeNew(nc net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.new[nc]; ok {
-		nc.Close()
-	}
+// limitNew closes nc after d if its protocol is not known by then.
+func (s *connections) limitNew(nc net.Conn, d time.Duration) {
+	time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if _, ok := s.new[nc]; ok {
+			nc.Close()
+		}
+	})
 }
 
 // close ends every connection at once.

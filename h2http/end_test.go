@@ -501,3 +501,43 @@ func TestHijackedConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestShutdownWithALateConnection: a connection that was accepted before Shutdown, and is seen after Shutdown has begun, does not put off
+// the end when it sends nothing.
+func TestShutdownWithALateConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, late := net.Pipe()
+		defer client.Close()
+		l := lateListener{newPipes(), make(chan net.Conn, 1)}
+		l.conn <- late
+		close(l.conn)
+		release := make(chan struct{})
+		s, err := h2http.NewServer(&http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })}, &h2http.Config{Pool: drainedPool(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := begin("Serve", func() string { return fmt.Sprint(s.Serve(l)) })
+		c := clientOver(l.pipes, true)
+		defer c.CloseIdleConnections()
+		request := begin("request", func() string {
+			resp, err := c.Get("http://pipe/")
+			if err != nil {
+				return err.Error()
+			}
+			resp.Body.Close()
+			return resp.Status
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		shutdown := begin("Shutdown", func() string { return fmt.Sprint(s.Shutdown(ctx)) })
+		<-time.After(time.Second)
+		close(release)
+		<-time.After(untilNothingNew)
+		if got := fmt.Sprint(request, ", ", served, ", ", shutdown); got != "request: 200 OK, Serve: http: Server closed, Shutdown: <nil>" {
+			t.Error(got)
+		}
+		s.Close()
+		<-time.After(time.Second)
+	})
+}
