@@ -62,7 +62,7 @@ class Chart {
     this.points = points; this.w = this.figure.clientWidth; this.h = this.svg.clientHeight;
     if (!this.w || !points.length) return;
     this.now = points[points.length - 1].t;
-    this.axis = [30e3, 60e3, 120e3, span, 600e3, 1200e3].find(a => this.now - points[0].t <= a) || hour;
+    this.axis = [30e3, 60e3, 120e3, span, 360e3, 720e3, 1800e3].find(a => this.now - points[0].t <= a) || hour; // sixths of them have labels
     this.svg.setAttribute("viewBox", `0 0 ${this.w} ${this.h}`);
     this.at = this.chosen ? points.findIndex(p => p.t >= this.chosen) : -1;
     let out = this.draw(this, points);
