@@ -2,13 +2,15 @@
 # Runs benchmarks beside peers and prints Markdown tables: medians, ranges and ratios.
 #
 #   ./run.sh                 core rpc neutral idle smb files: about a quarter of an hour on two cores
-#   ./run.sh core rpc        those named; also: burst connect web decode attack contention beside
+#   ./run.sh core rpc        those named; also: anchors burst http whole connect web decode attack contention beside
 #                            libraries rclone calls
+#   ./run.sh anchors         neutral http whole rclone: beside today's best of other languages and projects; about an hour
 #   COUNT=3 ./run.sh         that many turns instead of 5
 #   KEEP=DIR ./run.sh        keeps the raw results there, for benchstat and ./table
 #
 # Each turn runs all benchmarks of a suite, so that a period in which the machine is slow does not affect one contestant alone.
-# Close all other programs first. neutral and decode need h2load; smb and files need smbd, files smbclient; libsmb2 is compared where
+# Close all other programs first. neutral, decode and http need h2load, neutral and whole cargo; http builds its servers by Go $NEXT as well
+# (1.27.1); smb, whole and files need smbd, files smbclient; libsmb2 is compared where
 # pkg-config finds it. docs/evidence has the latest output.
 set -eu
 cd "$(dirname "$0")"
@@ -41,6 +43,7 @@ print() {
 }
 
 [ $# -gt 0 ] || set -- core rpc neutral idle smb files
+[ "$*" != anchors ] || set -- neutral http whole rclone
 for suite; do
 	case $suite in
 	core) measure core . '^Benchmark(GetFree|Split|Lookup|Parallel|Small|Writer|Mixed|Adapt|Chaos|Record)$' 100ms ;;
@@ -54,7 +57,14 @@ for suite; do
 		"$work/neutral" -count "$count" -others >"$keep/neutral.txt"
 		print neutral
 		;;
-	idle) measure idle ./rpc '^BenchmarkIdle$' 1x ;;
+	http)
+		go build -o "$work/neutral" ./neutral
+		GOTOOLCHAIN=${NEXT:-go1.27.1} go build -o "$work/next" ./neutral
+		"$work/neutral" -bench http -count "$count" -next "$work/next" >"$keep/http.txt"
+		print http
+		;;
+	idle) go run ./idle -turns "$count" ;;
+	whole) measure whole ./smb '^BenchmarkWhole$' 200ms ;;
 	smb)
 		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms
 		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms
@@ -78,7 +88,7 @@ for suite; do
 		;;
 	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x ;;
 	*)
-		echo "run.sh: there is no \"$suite\"; there are: core burst rpc neutral idle smb calls files connect web decode attack contention beside libraries rclone" >&2
+		echo "run.sh: there is no \"$suite\"; there are: anchors core burst rpc neutral http idle smb whole calls files connect web decode attack contention beside libraries rclone" >&2
 		exit 2
 		;;
 	esac

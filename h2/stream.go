@@ -163,7 +163,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.priority, s.updated = c.peer.signals.initial(), false
 	s.handler = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
-		c.streams = new(streamSet)
+		c.streams = newStreamSet()
 	}
 	c.streams.add(s)
 	c.inUse++

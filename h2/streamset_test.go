@@ -16,7 +16,7 @@ func TestStreamSet(t *testing.T) {
 		for range none.all() {
 			t.Error("a nil streamSet has a stream")
 		}
-		set, want := new(streamSet), map[uint32]*Stream{}
+		set, want := newStreamSet(), map[uint32]*Stream{}
 		for range 20 * streamSlots {
 			id := 2*rnd.Uint32N(numbers) + 1
 			if s := want[id]; s != nil {
@@ -41,5 +41,20 @@ func TestStreamSet(t *testing.T) {
 		if n != len(want) {
 			t.Errorf("all yields %d streams of %d", n, len(want))
 		}
+	}
+}
+
+// TestStreamSetGrows: a connection with one stream holds room for few, and streams that were opened one after another are found without a
+// map.
+func TestStreamSetGrows(t *testing.T) {
+	set := newStreamSet()
+	for id := uint32(1); id < 2*streamSlots; id += 2 {
+		set.add(&Stream{id: id})
+		if id == 1 && len(set.slots) != firstStreamSlots {
+			t.Errorf("%d slots for one stream", len(set.slots))
+		}
+	}
+	if set.more != nil || len(set.slots) != streamSlots {
+		t.Errorf("%d slots, and %d streams in the map", len(set.slots), len(set.more))
 	}
 }

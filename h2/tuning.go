@@ -169,9 +169,11 @@ const (
 const (
 	// maxFree bounds the spare streams of a connection: as many as most servers permit at a time.
 	maxFree = 128
-	// streamSlots is how many open streams are found without a map: as many as most servers permit at a time. They take 1 KiB of a connection
-	// that is not idle. A map alone takes 3 to 5 % of the processor time of small calls by 64 callers (docs/design/h2.md).
+	// streamSlots is how many open streams are found without a map: as many as most servers permit at a time. A map alone takes 3 to 5 % of
+	// the processor time of small calls by 64 callers (docs/design/h2.md).
 	streamSlots = 128
+	// firstStreamSlots is how many there is room for at first, so that a connection on which one request waits does not hold 1 KiB for them.
+	firstStreamSlots = 4
 )
 
 // Times of a connection.

@@ -11,12 +11,12 @@ import (
 func burst(dir string, c contestant, size int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	p, err := start(ctx, c)
+	p, err := start(ctx, dir, c)
 	if err != nil {
 		return err
 	}
 	defer p.Kill()
-	load := load{dir: dir, addr: p.Addr, size: 100, conns: 1, streams: 64, calls: 256}
+	load := load{dir: dir, addr: p.Addr, protocol: grpcOverHTTP2, size: 100, conns: 1, streams: 64, calls: 256}
 	if err := h2load(ctx, load); err != nil {
 		return err
 	}

@@ -19,10 +19,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+// protocol is how a call is made.
+type protocol string
+
+const (
+	grpcOverHTTP2    protocol = "grpc"
+	connectOverHTTP2 protocol = "connect"
+	httpPlain        protocol = "http"  // a GET of /SIZE
+	httpTLS          protocol = "https" // the same over TLS
+)
+
 // load is calls that a client makes.
 type load struct {
 	dir            string // for a client's files
 	addr           string
+	protocol       protocol
 	size           int // of the payload, in bytes
 	conns, streams int // streams on each connection
 	calls          int
@@ -32,13 +43,25 @@ type load struct {
 type client func(context.Context, load) error
 
 func h2load(ctx context.Context, l load) error {
-	body := filepath.Join(l.dir, fmt.Sprint(l.size))
-	if err := os.WriteFile(body, request(l.size), 0o600); err != nil {
-		return err
+	args := []string{"-n", strconv.Itoa(l.calls), "-c", strconv.Itoa(l.conns), "-m", strconv.Itoa(l.streams), "-w", "24", "-W", "26"}
+	target := "http://" + l.addr + "/grpc.testing.TestService/UnaryCall"
+	switch l.protocol {
+	case httpPlain, httpTLS:
+		target = fmt.Sprintf("%s://%s/%d", l.protocol, l.addr, l.size)
+	default:
+		body := request(l.size)
+		args = append(args, "-H", "content-type: application/proto", "-H", "connect-protocol-version: 1")
+		if l.protocol == grpcOverHTTP2 {
+			body = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
+			args = append(args[:len(args)-4], "-H", "content-type: application/grpc", "-H", "te: trailers")
+		}
+		file := filepath.Join(l.dir, fmt.Sprint(l.protocol, l.size))
+		if err := os.WriteFile(file, body, 0o600); err != nil {
+			return err
+		}
+		args = append(args, "-d", file)
 	}
-	out, err := exec.CommandContext(ctx, "h2load", "-n", strconv.Itoa(l.calls), "-c", strconv.Itoa(l.conns), "-m", strconv.Itoa(l.streams),
-		"-d", body, "-H", "content-type: application/grpc", "-H", "te: trailers", "-w", "24", "-W", "26",
-		"http://"+l.addr+"/grpc.testing.TestService/UnaryCall").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "h2load", append(args, target)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("h2load: %w: %s", err, out)
 	}
@@ -48,13 +71,12 @@ func h2load(ctx context.Context, l load) error {
 	return nil
 }
 
-// request is the framed request of the test service's UnaryCall with a payload of size bytes.
+// request is the request of the test service's UnaryCall with a payload of size bytes.
 func request(size int) []byte {
 	payload := protowire.AppendTag(nil, 2, protowire.BytesType)
 	payload = protowire.AppendBytes(payload, make([]byte, size))
 	msg := protowire.AppendTag(nil, 3, protowire.BytesType)
-	msg = protowire.AppendBytes(msg, payload)
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(msg))), msg...)
+	return protowire.AppendBytes(msg, payload)
 }
 
 // order is the description of a load for the process that makes it.

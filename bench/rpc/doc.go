@@ -5,7 +5,6 @@
 //	BenchmarkUnary   one call, as many bytes each way
 //	BenchmarkStream  one message each way on a stream that stays open
 //	BenchmarkFloor   the same calls and messages without gRPC and HTTP/2: a lower bound for every runtime
-//	BenchmarkIdle    memory of 2,000 connections that do nothing, in a process for each side
 //
 // An operation is one call, or one message each way. Beside ns/op, which is the time between
 // completions, each reports calls/s, the latencies that half and 99 in 100 of the calls stayed

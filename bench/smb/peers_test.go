@@ -33,6 +33,7 @@ type mount struct {
 	read      func(name string) ([]byte, error)
 	write     func(name string, data []byte) error
 	writeFile func(name string, data []byte) error
+	readFile  func(name string) ([]byte, error) // by the client's ReadFile
 	list      func(name string) (entries int, err error)
 	removeAll func(name string) error
 	close     func()
@@ -89,6 +90,7 @@ func mountTarn(b testing.TB, conn net.Conn, user, password, share string) mount 
 		read:      func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
 		write:     func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
 		writeFile: func(name string, data []byte) error { return m.WriteFile(name, data, 0o666) },
+		readFile:  m.ReadFile,
 		list:      func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
 		removeAll: func(name string) error { return m.RemoveAll(name) },
 		close:     func() { s.Close() },
@@ -114,6 +116,7 @@ func mountGoSMB2(b testing.TB, conn net.Conn, user, password, share string) moun
 		read:      func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
 		write:     func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
 		writeFile: func(name string, data []byte) error { return m.WriteFile(name, data, 0o666) },
+		readFile:  m.ReadFile,
 		list:      func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
 		removeAll: func(name string) error { return m.RemoveAll(name) },
 		close:     func() { conn.Close() },

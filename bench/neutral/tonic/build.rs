@@ -5,7 +5,7 @@ fn main() {
         .route_name("UnaryCall")
         .input_type("crate::SimpleRequest")
         .output_type("crate::SimpleResponse")
-        .codec_path("tonic::codec::ProstCodec")
+        .codec_path("tonic_prost::ProstCodec")
         .build();
     let service = tonic_build::manual::Service::builder()
         .name("TestService")

@@ -2,6 +2,10 @@
 use tokio::io::AsyncReadExt;
 use tonic::{Request, Response, Status};
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Payload {
     #[prost(int32, tag = "1")]
@@ -50,9 +54,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic::transport::Server::builder()
         .initial_stream_window_size(16 << 20)
         .initial_connection_window_size(64 << 20)
-        .tcp_nodelay(true)
         .add_service(echo)
-        .serve_with_incoming(tokio_stream::wrappers::TcpListenerStream::new(listener))
+        .serve_with_incoming(tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true)))
         .await?;
     Ok(())
 }
