@@ -1,7 +1,8 @@
 // Command programs measures whole programs that were moved from grpc-go to package rpc, beside themselves as they are, and prints Markdown.
-// A shell script builds them first:
+// Shell scripts build them first:
 //
-//	./programs/etcd.sh    etcd, with its own benchmark: put, range, watch; one and three members
+//	./programs/etcd.sh        etcd, with its own benchmark: put, range, watch; one and three members
+//	./programs/collector.sh   the OpenTelemetry Collector's receiver of OTLP, over gRPC and HTTP
 //
 // Sides take turns, so that a period in which the machine is slow does not affect one alone. Processor time and memory are those of the
 // servers' processes, read from /proc.
@@ -27,11 +28,15 @@ func main() {
 	turns := flag.Int("turns", 5, "turns")
 	etcd := flag.String("etcd", "", "`folder` with stock/ and moved/, each with etcd's server and benchmark")
 	total := flag.Int("total", 20000, "requests of a measurement of etcd")
+	collector := flag.String("collector", "", "`folder` with stock/collector and moved/collector")
+	batches := flag.Int("batches", 2000, "batches of a measurement of the collector")
 	flag.Parse()
 	var err error
 	switch {
 	case *etcd != "":
 		err = measureEtcd(*etcd, *turns, *total)
+	case *collector != "":
+		err = measureCollector(*collector, *turns, *batches)
 	default:
 		flag.Usage()
 		os.Exit(2)
