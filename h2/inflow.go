@@ -172,15 +172,6 @@ func (f *inflow) confirm(u *windowUpdate, now instant) bool {
 	return false
 }
 
-// measureAgain has the round trip measured once more, because the peer takes bytes as fast as a near one: an acknowledgement that this process or
-// the peer was slow to handle has shown a longer one.
-func (f *inflow) measureAgain(now instant) (u windowUpdate) {
-	if f.unacked == 0 && f.timed < mostTimed {
-		f.settle(&u, now)
-	}
-	return u
-}
-
 // settle has SETTINGS sent.
 func (f *inflow) settle(u *windowUpdate, now instant) {
 	u.settle = true

@@ -233,9 +233,9 @@ func TestQueueBounds(t *testing.T) {
 }
 
 // TestFrameSizes: DATA frames are as long as the peer offers, 16 KiB unless it does. Those of an Open with a context have
-// at most 256 KiB, those of Post and of an Open without one have what the windows admit.
+// at most 256 KiB, until the peer is known to be near and fast; those of Post and of an Open without one have what the windows admit.
 func TestFrameSizes(t *testing.T) {
-	const message = 4 << 20
+	const message = fastAfter
 	for name, send := range map[string]func(c *Conn) (*Stream, error){
 		"Open": func(c *Conn) (*Stream, error) {
 			return c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: c.cfg.Pool.Get(message), Ending: End})

@@ -26,12 +26,13 @@ type sender struct {
 	urgent atomic.Bool  // front is not empty
 	state  writing
 
-	number  uint32 // of out, from 1 on
-	unsent  int32  // how many bytes the system may hold that it has not sent; 0: not decided
-	blocked int32  // blockedLimit, or less for a slow peer
-	sent    uint32 // bytes, counted up to fastAfter
-	slow    bool   // a batch has taken slowBatch: unsent stays limited
-	parked  bool   // a writer goroutine waits for more to send
+	number    uint32 // of out, from 1 on
+	unsent    int32  // how many bytes the system may hold that it has not sent; 0: not decided
+	blocked   int32  // blockedLimit, or less for a slow peer
+	sent      uint32 // bytes, counted up to fastAfter
+	quick     int8   // batches in a row that left quickly, up to 1; -quickAgain after one that took slowBatch: unsent is limited until it is 1
+	proximity proximity
+	parked    bool // a writer goroutine waits for more to send
 
 	begin   *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
 	run     func()      // writer, bound once
@@ -179,17 +180,33 @@ func (s *sender) flush(m flushMode) {
 			s.stopWriting()
 			return
 		}
-		bytes += b.Len()
+		n := b.Len()
+		bytes += n
 		s.c.mu.Unlock()
-		outcome, err := s.w.TrySend(b)
+		outcome, took, err := s.try(b)
 		s.c.mu.Lock()
 		if outcome == wire.Unsent {
 			s.begin = b
 			break
 		}
+		if took < fastBatch { // longer only because the goroutine waited for a processor
+			s.pace(n-unsentLimit, took) // as many bytes the system may have taken without sending them
+			s.admit(batchLimit)
+		}
 		s.batchDone(b, err)
 	}
 	s.startWriter()
+}
+
+// try is TrySend of a batch, and says how long it took where that says something of the peer: the batch is long.
+func (s *sender) try(b *wire.Batch) (outcome wire.Outcome, took time.Duration, err error) {
+	if b.Len() < unsentLimit+unsentLimit/2 {
+		outcome, err = s.w.TrySend(b)
+		return outcome, fastBatch, err
+	}
+	begun := now()
+	outcome, err = s.w.TrySend(b)
+	return outcome, now().since(begun), err
 }
 
 // beginSending makes the caller the one who sends, and reports whether it may try. Otherwise there is nothing to send, or
@@ -256,6 +273,7 @@ func (s *sender) writer() {
 				continue
 			}
 			s.pace(n, took)
+			s.admit(int(s.blocked))
 			s.batchDone(b, err)
 			b, n, took = s.nextBatch(), 0, 0
 		}
@@ -273,18 +291,43 @@ func (s *sender) writer() {
 	}
 }
 
-// pace adapts what may wait here, and in the system, to the time that the writer goroutine took to send n bytes. Conn.mu is held.
+// pace adapts what may wait here, and in the system, to the time that it took to send n bytes. Conn.mu is held.
 func (s *sender) pace(n int, took time.Duration) {
 	blocked, unsent := pacing(s.blocked, s.unsent, n, took)
 	s.blocked = blocked
-	s.slow = s.slow || took >= slowBatch
-	if unsent != unlimited || !s.slow && s.sent >= fastAfter && s.c.inflow.near() {
+	switch {
+	case took >= slowBatch:
+		s.quick = -quickAgain
+	case unsent == unlimited && s.unsent != unlimited:
+		s.quick = min(s.quick+1, 1)
+	}
+	if unsent != unlimited || s.quick == 1 && s.sent >= fastAfter && s.isNear() {
 		s.limitUnsent(unsent)
 	}
-	if unsent == unlimited && !s.slow && s.sent >= fastAfter && !s.c.inflow.near() {
-		s.c.measureAgain()
+}
+
+// proximity is whether a peer is near: whether a round trip takes steadyRTT at most.
+type proximity uint8
+
+const (
+	unasked proximity = iota // the system has not been asked
+	near
+	far
+)
+
+// isNear reports whether the peer is near. Where its acknowledgements of SETTINGS were late, its program may have been busy: then the system's
+// shortest round trip counts, which is asked for once. Conn.mu is held.
+func (s *sender) isNear() bool {
+	if s.c.inflow.near() {
+		return true
 	}
-	s.admit(int(blocked))
+	if s.proximity == unasked {
+		s.proximity = far
+		if rtt, ok := shortestRTT(s.c.nc); ok && rtt <= steadyRTT {
+			s.proximity = near
+		}
+	}
+	return s.proximity == near
 }
 
 // unlimited is sender.unsent of a peer that is near and fast.

@@ -22,7 +22,7 @@ var layers = []string{
 	"input moderate deadlines",
 	"sender gather put waiting source out counters recent startgate",
 	"lifetime inflow scheduler limiter streamset",
-	"handler header frame priority errors config tuning instant acked_linux acked_other moderate_linux moderate_other doc",
+	"handler header frame priority errors config tuning instant tcpinfo_linux tcpinfo_other moderate_linux moderate_other doc",
 }
 
 // TestStructure counts the arrows between layers, from a file that uses a name to the file of another layer that declares it, and how many of

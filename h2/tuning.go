@@ -48,6 +48,9 @@ const (
 	fastBatch = time.Millisecond
 	// fastAfter is how many bytes must have been sent before: the buffers of both systems take the first ones quickly.
 	fastAfter = 2 << 20
+	// quickAgain is how many batches must leave that quickly after one that took slowBatch. On a busy machine a goroutine may wait as long as
+	// that for a processor, and the peer is not slow; a slow one takes none of them so quickly.
+	quickAgain = 16
 	// gatherFrom is how many streams must be in use for a caller to expect frames of
 	// others. With 64 callers gathering takes a tenth of the writes and a third of the time.
 	gatherFrom = 2
@@ -85,9 +88,6 @@ const (
 	// certainRTT is from when a round trip is not doubted that one acknowledgement alone has shown. A shorter one may be
 	// mostly the time for which a goroutine or thread waited for a processor.
 	certainRTT = 8 * time.Millisecond
-	// mostTimed is how many acknowledgements are waited for until a round trip is believed to be longer than steadyRTT although the peer
-	// takes bytes as fast as a near one does.
-	mostTimed = 8
 	// steadyRTT is a round trip that a window need not exceed, since it does not leave the
 	// machine or the rack. Longer ones vary with the load on the way and on both ends.
 	steadyRTT = time.Millisecond

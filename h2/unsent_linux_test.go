@@ -3,12 +3,14 @@ package h2
 import (
 	"context"
 	"crypto/tls"
+	"math"
 	"net"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
+	"golang.org/x/net/http2"
 	"golang.org/x/sys/unix"
 )
 
@@ -67,6 +69,7 @@ func limitOf(t *testing.T, c *Conn) (n int) {
 func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
 	p, l := linkPair(t, faultnet.TCP, big, big)
 	done := make(chan struct{})
+	least := math.MaxInt
 	p.sh.serve = func(s *Stream, _ *call) {
 		defer close(done)
 		p.s.mu.Lock()
@@ -80,6 +83,7 @@ func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
 			if err := s.Write(context.Background(), &Out{Data: p.pool.Get(1 << 20)}); err != nil {
 				t.Errorf("Write: %v", err)
 			}
+			least = min(least, limitOf(t, p.s)) // quick batches lift it again
 		}
 		s.Post(&Out{Ending: End})
 	}
@@ -88,8 +92,8 @@ func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if within(t, "the response", done) {
-		if n := limitOf(t, p.s); n > unsentLimit {
-			t.Errorf("the limit is %d bytes, above %d", n, unsentLimit)
+		if least > unsentLimit {
+			t.Errorf("the limit was never below %d bytes, above %d", least, unsentLimit)
 		}
 	}
 	l.Break(faultnet.RST)
@@ -106,4 +110,61 @@ func TestUnsentIsLimitedFromTheBeginning(t *testing.T) {
 	if n := limitOf(t, p.s); n < minBlocked || n > unsentLimit {
 		t.Errorf("the limit is %d bytes, not %d to %d", n, minBlocked, unsentLimit)
 	}
+}
+
+// TestSlowOnce: a peer that took a batch slowly once, as one does whose process waits for a processor, is near and fast again after enough quick
+// batches in a row.
+func TestSlowOnce(t *testing.T) {
+	p := newPair(t, tcpWiring, big, big)
+	p.do(t, nil)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	s := &p.s.send
+	s.sent = fastAfter
+	quick := func() { s.pace(blockedLimit, fastBatch/2) }
+	if quick(); s.unsent != unlimited {
+		t.Fatalf("the system may hold %d bytes unsent for a peer that is near and fast", s.unsent)
+	}
+	s.pace(blockedLimit, slowBatch)
+	for n := 0; ; n++ {
+		if limited := s.unsent != unlimited; limited != (n <= quickAgain) {
+			t.Errorf("after %d quick batches: limited %v", n, limited)
+		}
+		if n > quickAgain {
+			return
+		}
+		quick()
+	}
+}
+
+// TestNearWithLateAcknowledgements: a peer whose program acknowledges SETTINGS late is near nevertheless if the network is.
+func TestNearWithLateAcknowledgements(t *testing.T) {
+	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+	awaitWindow(t, c, 64<<20)
+	c.mu.Lock()
+	c.inflow.rtt = 10 * steadyRTT
+	c.mu.Unlock()
+	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	fast := func() bool {
+		if err := s.Write(context.Background(), &Out{Data: c.cfg.Pool.Get(fastLimit)}); err != nil {
+			t.Error(err)
+			return true
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.send.unsent == unlimited
+	}
+	for range 60 { // a busy machine may take some slowly
+		if fast() {
+			s.Reset(Cancel)
+			return
+		}
+	}
+	t.Error("the peer is not near and fast after 60 MiB")
+	s.Reset(Cancel)
 }

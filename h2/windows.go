@@ -70,9 +70,6 @@ func (c *Conn) openWindows(s *Stream) bool {
 	return true
 }
 
-// measureAgain has the round trip measured once more, with the next write. c.mu is held.
-func (c *Conn) measureAgain() { c.putSettings(c.inflow.measureAgain(now())) }
-
 // putSettings queues SETTINGS with the window of every stream, if u says so. c.mu is held.
 func (c *Conn) putSettings(u windowUpdate) {
 	if !u.settle {

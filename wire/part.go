@@ -76,21 +76,18 @@ func (b *Batch) Insert(o *Batch) {
 	o.reset()
 }
 
-// partBytes is how many bytes SendUntil sends between two looks at stop where nothing can be tried: whole records, so that there are no more
-// of them than without stop.
+// partBytes is the least that SendUntil sends between two looks at stop: whole records, so that there are no more of them than without stop.
 const partBytes = 4 * RecordSize
 
-// SendUntil is Send that returns before everything is sent, with Unsent, once stop is true: on connections where something can be tried
-// (CanTry) before the next system call, on others after at most 64 KiB. Otherwise b is cleared and sent is Sent.
+// SendUntil is Send that returns before everything is sent, with Unsent, once stop is true: it looks after each quarter of b, or 64 KiB where
+// that is more. Otherwise b is cleared and sent is Sent.
 func (w *Writer) SendUntil(b *Batch, stop *atomic.Bool) (sent Outcome, err error) {
-	if w.raw != nil && w.err == nil && b.Len() > 0 {
-		return w.sendRaw(b, stop)
-	}
-	for w.err == nil && b.Len() > partBytes {
+	part := max(partBytes, b.Len()/4/RecordSize*RecordSize)
+	for w.err == nil && b.Len() > part {
 		if stop.Load() {
 			return Unsent, nil
 		}
-		if w.err = w.sendPart(b, partBytes); w.err != nil {
+		if w.err = w.sendPart(b, part); w.err != nil {
 			b.Clear()
 			return Sent, w.err
 		}

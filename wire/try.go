@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"errors"
-	"sync/atomic"
-)
+import "errors"
 
 var errShortWrite = errors.New("wire: the connection wrote nothing and gave no error")
 
@@ -23,14 +20,9 @@ func (w *Writer) TrySend(b *Batch) (sent Outcome, err error) {
 	case w.raw == nil:
 		return Unsent, nil
 	}
-	return w.sendRaw(b, nil)
-}
-
-// sendRaw sends b by writable; stop is nil or SendUntil's.
-func (w *Writer) sendRaw(b *Batch, stop *atomic.Bool) (sent Outcome, err error) {
-	w.try, w.stop, w.terr = b, stop, nil
+	w.try, w.terr = b, nil
 	err = w.raw.Write(w.step)
-	w.try, w.stop = nil, nil
+	w.try = nil
 	if err == nil {
 		err = w.terr
 	}

@@ -18,9 +18,9 @@ const trySize = 63 << 10
 
 func tryConn(c net.Conn) syscall.RawConn { return rawConn(c) }
 
-// writable sends what the socket takes. It asks to wait for SendUntil alone.
+// writable sends what the socket takes at once. It never asks to wait.
 func (w *Writer) writable(fd uintptr) bool {
-	for w.try.Len() > 0 && (w.stop == nil || !w.stop.Load()) {
+	for w.try.Len() > 0 {
 		vec := w.try.pending()
 		var n int
 		var err error
@@ -33,7 +33,7 @@ func (w *Writer) writable(fd uintptr) bool {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.EAGAIN:
-			return w.stop == nil
+			return true
 		case err != nil:
 			w.terr = &net.OpError{Op: "write", Net: w.conn.LocalAddr().Network(),
 				Source: w.conn.LocalAddr(), Addr: w.conn.RemoteAddr(), Err: err}

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"net"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/tarn-go/tarn"
@@ -38,7 +37,6 @@ type Writer struct {
 	raw  syscall.RawConn       // for TrySend; nil where it cannot be had
 	step func(fd uintptr) bool // bound once
 	try  *Batch                // what step sends
-	stop *atomic.Bool          // and until when; nil: until the connection takes no more
 	terr error                 // the error of step
 }
 
