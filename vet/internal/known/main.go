@@ -24,7 +24,7 @@ import (
 
 func main() {
 	var r runner
-	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "the `time` after which the analysis of one version is given up")
+	flag.DurationVar(&r.timeout, "timeout", 30*time.Minute, "the `time` after which the analysis of one version is given up")
 	flag.StringVar(&r.only, "only", "", "only the modules whose path contains this `text`")
 	modules := flag.Bool("modules", false, "print the table of false reports")
 	verbose := flag.Bool("v", false, "print each report")
