@@ -168,7 +168,9 @@ var endSemantics = []semantics{
 		}), time.Hour, "late").ServeHTTP(w, r)
 	}},
 	{name: "TimeoutHandler too late", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
-		http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), time.Millisecond, "late").ServeHTTP(w, r)
+		answered := make(chan struct{}) // a handler that returned when the time is over could be the first
+		defer close(answered)
+		http.TimeoutHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answered }), time.Millisecond, "late").ServeHTTP(w, r)
 	}},
 	{name: "early response, then the rest of the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "early")
