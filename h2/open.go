@@ -35,10 +35,13 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 			c.send.flush(c.send.together())
 		}
 	}
-	idle := err != nil && o.Opened && c.inUse == 0 && c.events != nil
+	idle := c.leavesIdle(o, err)
 	c.mu.Unlock()
 	if err != nil {
-		c.openFailed(o, idle)
+		o.free()
+	}
+	if idle {
+		c.idled()
 	}
 	return s, err
 }
@@ -48,20 +51,20 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 func (c *Conn) OpenLater(ctx context.Context, v any, o *Out) (*Stream, error) {
 	c.mu.Lock()
 	s, err := c.open(ctx, v, o)
-	idle := err != nil && o.Opened && c.inUse == 0 && c.events != nil
+	idle := c.leavesIdle(o, err)
 	c.mu.Unlock()
 	if err != nil {
-		c.openFailed(o, idle)
+		o.free()
+	}
+	if idle {
+		c.idled()
 	}
 	return s, err
 }
 
-// openFailed frees what o holds after open has failed, and calls OnIdle if the connection has become idle. c.mu is not held.
-func (c *Conn) openFailed(o *Out, idle bool) {
-	o.free()
-	if idle {
-		c.idled()
-	}
+// leavesIdle reports whether the open of o, which returned err, has left the connection idle. c.mu is held.
+func (c *Conn) leavesIdle(o *Out, err error) bool {
+	return err != nil && o.Opened && c.inUse == 0 && c.events != nil
 }
 
 // open takes ownership of what o holds unless it fails: then that stays the caller's. c.mu is held, and given up by waitOpen, before there
