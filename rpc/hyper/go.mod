@@ -9,6 +9,7 @@ replace (
 
 require (
 	buf.build/go/hyperpb v0.1.3
+	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/rpc v0.0.0
 	google.golang.org/grpc v1.83.0
 	google.golang.org/protobuf v1.36.11
@@ -18,7 +19,6 @@ require (
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/stretchr/testify v1.10.0 // indirect
-	github.com/tarn-go/tarn v0.0.0 // indirect
 	github.com/timandy/routine v1.1.5 // indirect
 	golang.org/x/net v0.55.0 // indirect
 	golang.org/x/sys v0.45.0 // indirect
