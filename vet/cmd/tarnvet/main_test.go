@@ -139,7 +139,7 @@ func TestContracts(t *testing.T) {
 	if code := run([]string{"-C", dir, "-config", "own.yaml", "./..."}, &out, &complaints); code != 3 || !strings.Contains(out.String(), "a.go:7:") || strings.Contains(out.String(), "bufs.go") {
 		t.Errorf("exit %d\n%s", code, &out)
 	}
-	if !strings.Contains(complaints.String(), "own.yaml: package program/buffs: no package") || strings.Contains(complaints.String(), "package program/bufs:") {
+	if !strings.Contains(complaints.String(), "own.yaml:4: package program/buffs: no package") || strings.Contains(complaints.String(), ":2: ") {
 		t.Error(complaints.String())
 	}
 }
