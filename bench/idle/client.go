@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -20,6 +21,9 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 )
 
+// unverified is the configuration of clients over TLS.
+var unverified = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+
 // conn is a connection to a server, without a goroutine.
 type conn struct {
 	net.Conn
@@ -27,13 +31,14 @@ type conn struct {
 	next uint32 // stream
 }
 
-func dial(addr string, secure bool) (*conn, error) {
+// dial connects to a server, over TLS unless config is nil.
+func dial(addr string, config *tls.Config) (*conn, error) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if secure {
-		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if config != nil {
+		nc = tls.Client(nc, config)
 	}
 	c := &conn{Conn: nc, fr: http2.NewFramer(nc, nc), next: 1}
 	if _, err := io.WriteString(nc, http2.ClientPreface); err != nil {
@@ -42,40 +47,38 @@ func dial(addr string, secure bool) (*conn, error) {
 	return c, c.fr.WriteSettings()
 }
 
-// send writes a request for what answers at once, or for what does not answer.
-func (c *conn) send(path string, grpc bool) (stream uint32, err error) {
-	var block headers
+// calls are the requests that a server is sent.
+type calls struct {
+	method         string
+	answers, waits string // paths: of what answers at once, and of what does not answer
+	fields         []hpack.HeaderField
+	message        []byte // nil: the request has no content
+}
+
+var (
+	overHTTP = calls{method: "GET", answers: "/", waits: "/wait"}
+	overGRPC = calls{method: "POST", answers: "/grpc.testing.TestService/EmptyCall", waits: "/grpc.testing.TestService/UnaryCall",
+		fields: []hpack.HeaderField{{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}}, message: make([]byte, 5)} // an empty one
+)
+
+// send writes a request.
+func (c *conn) send(k calls, path string) (stream uint32, err error) {
+	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
-	method := "GET"
-	if grpc {
-		method = "POST"
-	}
-	for _, f := range [][2]string{{":method", method}, {":scheme", "http"}, {":authority", "localhost"}, {":path", path}} {
-		enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-	}
-	if grpc {
-		enc.WriteField(hpack.HeaderField{Name: "content-type", Value: "application/grpc"})
-		enc.WriteField(hpack.HeaderField{Name: "te", Value: "trailers"})
+	for _, f := range append([]hpack.HeaderField{{Name: ":method", Value: k.method}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "localhost"}, {Name: ":path", Value: path}}, k.fields...) {
+		enc.WriteField(f)
 	}
 	stream = c.next
 	c.next += 2
-	if err := c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block, EndHeaders: true, EndStream: !grpc}); err != nil || !grpc {
+	if err := c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: k.message == nil}); err != nil || k.message == nil {
 		return stream, err
 	}
-	return stream, c.fr.WriteData(stream, true, make([]byte, 5)) // an empty message
+	return stream, c.fr.WriteData(stream, true, k.message)
 }
 
-type headers []byte
-
-func (h *headers) Write(p []byte) (int, error) { *h = append(*h, p...); return len(p), nil }
-
 // call makes a request and reads until its response has ended.
-func (c *conn) call(grpc bool) error {
-	path := "/"
-	if grpc {
-		path = "/grpc.testing.TestService/EmptyCall"
-	}
-	stream, err := c.send(path, grpc)
+func (c *conn) call(k calls) error {
+	stream, err := c.send(k, k.answers)
 	if err != nil {
 		return err
 	}
@@ -85,12 +88,8 @@ func (c *conn) call(grpc bool) error {
 }
 
 // poll makes a request that is not answered, and a PING after it, so that the server has got the request when poll returns.
-func (c *conn) poll(grpc bool) error {
-	path := "/wait"
-	if grpc {
-		path = "/grpc.testing.TestService/UnaryCall"
-	}
-	if _, err := c.send(path, grpc); err != nil {
+func (c *conn) poll(k calls) error {
+	if _, err := c.send(k, k.waits); err != nil {
 		return err
 	}
 	if err := c.fr.WritePing(false, [8]byte{1}); err != nil {
@@ -135,11 +134,10 @@ func runClient(args []string) error {
 	if err != nil {
 		return err
 	}
-	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
 	before := memoryInUse()
 	all := make([]any, n)
 	for i := range all {
-		if all[i], err = connect(args[0], args[1], config); err != nil {
+		if all[i], err = connect(args[0], args[1], unverified.Clone()); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"log"
@@ -91,13 +92,13 @@ func measure(conns, turns int, only string) {
 			continue
 		}
 		peer := peerOf(servers, c)
-		fmt.Printf("| %v | %s | %s | %s | %s | %.0f (%.0f–%.0f) µs | %.1f / %.1f GB |\n", c, bytes(c.idle), share(c.idle, peer.idle), bytes(c.polling), share(c.polling, peer.polling),
+		fmt.Printf("| %v | %s | %s | %s | %s | %.0f (%.0f–%.0f) µs | %.1f / %.1f GB |\n", c, spread(c.idle), share(c.idle, peer.idle), spread(c.polling), share(c.polling, peer.polling),
 			1e6*median(c.wake), 1e6*slices.Min(c.wake), 1e6*slices.Max(c.wake), median(c.idle)/1e3, median(c.polling)/1e3)
 	}
 	fmt.Print("\n| client | idle, B | share |\n|---|---:|---:|\n")
 	for _, c := range clients {
 		if wanted(c) && len(c.idle) > 0 {
-			fmt.Printf("| %v | %s | %s |\n", c, bytes(c.idle), share(c.idle, peerOf(clients, c).idle))
+			fmt.Printf("| %v | %s | %s |\n", c, spread(c.idle), share(c.idle, peerOf(clients, c).idle))
 		}
 	}
 }
@@ -105,13 +106,13 @@ func measure(conns, turns int, only string) {
 // peerOf is the cell that c is compared with.
 func peerOf(all []*cell, c *cell) *cell {
 	name := "net/http"
-	if c.name == "rpc" || c.name == "grpc-go" {
+	if c.grpc() {
 		name = "grpc-go"
 	}
 	return all[slices.IndexFunc(all, func(o *cell) bool { return o.name == name && o.security == c.security })]
 }
 
-func bytes(v []float64) string {
+func spread(v []float64) string {
 	return fmt.Sprintf("%.0f (%.0f–%.0f)", median(v), slices.Min(v), slices.Max(v))
 }
 
@@ -155,11 +156,15 @@ func (c *cell) measureServer(n int) error {
 			}
 		}
 	}()
+	var config *tls.Config
+	if c.security == "tls" {
+		config = unverified
+	}
 	for i := range conns {
-		if conns[i], err = dial(server.Addr, c.security == "tls"); err != nil {
+		if conns[i], err = dial(server.Addr, config); err != nil {
 			return err
 		}
-		if err := conns[i].call(c.grpc()); err != nil {
+		if err := conns[i].call(c.calls()); err != nil {
 			return fmt.Errorf("connection %d: %w", i, err)
 		}
 	}
@@ -170,7 +175,7 @@ func (c *cell) measureServer(n int) error {
 	c.idle = append(c.idle, (idle-before)/float64(n))
 	for i := range min(n, 200) {
 		begun := time.Now()
-		if err := conns[i*n/min(n, 200)].call(c.grpc()); err != nil {
+		if err := conns[i*n/min(n, 200)].call(c.calls()); err != nil {
 			return err
 		}
 		c.wake = append(c.wake, time.Since(begun).Seconds())
@@ -180,7 +185,7 @@ func (c *cell) measureServer(n int) error {
 		c.wake = append(c.wake[:len(c.wake)-len(last)], median(last))
 	}
 	for i := range conns {
-		if err := conns[i].poll(c.grpc()); err != nil {
+		if err := conns[i].poll(c.calls()); err != nil {
 			return fmt.Errorf("long poll %d: %w", i, err)
 		}
 	}
@@ -194,6 +199,14 @@ func (c *cell) measureServer(n int) error {
 
 // grpc reports whether the cell's server is one of gRPC.
 func (c *cell) grpc() bool { return c.name == "rpc" || c.name == "grpc-go" }
+
+// calls are the requests that the cell's server is sent.
+func (c *cell) calls() calls {
+	if c.grpc() {
+		return overGRPC
+	}
+	return overHTTP
+}
 
 // measureClient adds a turn's figures of a client over TLS.
 func (c *cell) measureClient(n int) error {

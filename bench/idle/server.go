@@ -34,8 +34,11 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}}
-	run, err := server(args[0], args[1] == "tls", config)
+	var config *tls.Config
+	if args[1] == "tls" {
+		config = &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}}
+	}
+	run, err := server(args[0], config)
 	if err != nil {
 		return err
 	}
@@ -54,12 +57,13 @@ func answer(first string) error {
 	return nil
 }
 
-func server(name string, secure bool, config *tls.Config) (func(net.Listener) error, error) {
+// server returns what serves a listener as name says, over TLS unless config is nil.
+func server(name string, config *tls.Config) (func(net.Listener) error, error) {
 	srv := &http.Server{Handler: http.HandlerFunc(respond), Protocols: new(http.Protocols), TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}
 	srv.Protocols.SetHTTP2(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	netHTTP := srv.Serve
-	if secure {
+	if config != nil {
 		netHTTP = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
 	}
 	switch name {
@@ -68,13 +72,13 @@ func server(name string, secure bool, config *tls.Config) (func(net.Listener) er
 	case "ConfigureServer":
 		return netHTTP, h2http.ConfigureServer(srv, nil)
 	case "h2http":
-		if secure {
+		if config != nil {
 			return func(l net.Listener) error { return h2http.ServeTLS(l, srv, "", "") }, nil
 		}
 		return func(l net.Listener) error { return h2http.Serve(l, srv) }, nil
 	case "rpc":
 		var opts []rpc.ServerOption
-		if secure {
+		if config != nil {
 			opts = append(opts, rpc.Creds(credentials.NewTLS(config)))
 		}
 		s := rpc.NewServer(opts...)
@@ -82,7 +86,7 @@ func server(name string, secure bool, config *tls.Config) (func(net.Listener) er
 		return s.Serve, nil
 	case "grpc-go":
 		var opts []grpc.ServerOption
-		if secure {
+		if config != nil {
 			opts = append(opts, grpc.Creds(credentials.NewTLS(config)))
 		}
 		s := grpc.NewServer(opts...)

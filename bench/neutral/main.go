@@ -56,7 +56,11 @@ func main() {
 	if *size > 0 {
 		sizes = []int{*size}
 	}
-	exit(run(*what, sizes, *count, *seconds, *others, *next))
+	foreign := func(string) []contestant { return nil }
+	if *others {
+		foreign = buildForeign
+	}
+	exit(run(*what, sizes, *count, *seconds, foreign, *next))
 }
 
 func exit(err error) {
@@ -109,7 +113,7 @@ func own(what, self, next string) ([]contestant, error) {
 	return all, nil
 }
 
-func run(what string, sizes []int, count int, seconds float64, others bool, next string) error {
+func run(what string, sizes []int, count int, seconds float64, foreign func(dir string) []contestant, next string) error {
 	client, name, protocols := h2load, "Neutral", []protocol{grpcOverHTTP2, connectOverHTTP2}
 	switch what {
 	case "neutral":
@@ -138,8 +142,8 @@ func run(what string, sizes []int, count int, seconds float64, others bool, next
 	if err != nil {
 		return err
 	}
-	if others && what != "http" {
-		all = append(all, buildForeign(dir)...)
+	if what != "http" {
+		all = append(all, foreign(dir)...)
 	}
 	fmt.Printf("# go version %s %s/%s, %d processors, %s\n# -bench '%s', %d turns\ncpu: %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), what, count, cputime.Model())
