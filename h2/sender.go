@@ -138,7 +138,7 @@ type flushMode uint8
 
 const (
 	flushWithRun  flushMode = iota // is left to Run while it handles frames: it flushes when it has
-	flushInTurn                    // is left to who gathers
+	flushInTurn                    // is left to the goroutine that gathers
 	flushTogether                  // gathers: lets other callers queue frames first, so that they leave in one write
 	flushPromptly                  // what other callers' frames must not delay
 	flushModes

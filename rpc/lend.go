@@ -65,12 +65,8 @@ func CheckLent(every int, report func(KeptField)) ServerOption {
 	return serverOption(func(o *serverOptions) { o.lentEvery, o.lentReport = every, report })
 }
 
-// KeptField is a field of a lent request that a handler has kept.
-type KeptField struct {
-	Method string // the full name, "/service/method"
-	Name   string // the full name of the field, or of the message if it is a LentMessage
-	Bytes  int    // its length
-}
+// KeptField is a field of a lent request that a handler has kept: its method, its name and its length.
+type KeptField = kept.Field
 
 // defaultLentEvery is one request in how many CheckLent looks at by default.
 const defaultLentEvery = 1024
@@ -90,7 +86,7 @@ func (o *serverOptions) lends(path string) *lender {
 		return nil
 	}
 	if o.lentEvery > 0 {
-		l.finder = kept.NewFinder(path, uint32(o.lentEvery), func(f kept.Field) { o.lentReport(KeptField(f)) })
+		l.finder = kept.NewFinder(path, uint32(o.lentEvery), o.lentReport)
 	}
 	return l
 }
