@@ -27,11 +27,11 @@ const (
 // saved is which part of the processor time of the code that is replaced is saved, of small and of large messages. The ratios are those of
 // docs/performance.md, which a test compares.
 var saved = struct {
-	rpc100, rpc1M   float64 // calls a second are 3.3 and 1.4 times those of grpc-go
-	http100, http1M float64 // the processor time is 0.18 and 0.71 of net/http's
+	rpc100, rpc1M   float64 // calls a second are 2.8 and 1.7 times those of grpc-go
+	http100, http1M float64 // the processor time is 0.18 and 0.63 of net/http's
 	smbSigned       float64 // bytes a second are 4 times those of go-smb2
 	smbPlain        float64 // 1.2 times
-}{1 - 1/3.3, 1 - 1/1.4, 1 - 0.18, 1 - 0.71, 1 - 1/4., 1 - 1/1.2}
+}{1 - 1/2.8, 1 - 1/1.7, 1 - 0.18, 1 - 0.63, 1 - 1/4., 1 - 1/1.2}
 
 // Switch is what one switch to Tarn would bring.
 type Switch struct {
@@ -117,7 +117,7 @@ func (r *Report) rpc() Switch {
 		return Switch{Name: "rpc", Verdict: absent, Because: hasIt}
 	}
 	return r.replaced("rpc", replaceable{ownGRPC, what, ok && !moved, "tarn migrate ./... (docs/migrate-grpc.md)", saved.rpc1M, saved.rpc100,
-		"; with rpc at both ends 3.3 times the calls a second at 100 B, 1.4 at 1 MiB"})
+		"; with rpc at both ends 2.8 times the calls a second at 100 B, 1.7 at 1 MiB"})
 }
 
 // h2http is the switch from HTTP/2 of net/http or of golang.org/x/net.
@@ -144,7 +144,7 @@ func (r *Report) h2http() Switch {
 		what = "a server of net/http"
 	}
 	return r.replaced(s.Name, replaceable{ownHTTP2, what, true, "h2http.ConfigureServer(srv, nil) (docs/h2http.md)", saved.http1M, saved.http100,
-		"; a server on h2http takes 0.18 of the time of net/http's HTTP/2 at 100 B, 0.71 at 1 MiB"})
+		"; a server on h2http takes 0.18 of the time of net/http's HTTP/2 at 100 B, 0.63 at 1 MiB"})
 }
 
 // smb is the switch from go-smb2.
