@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -24,14 +25,18 @@ import (
 // grpc-go's client (1.84) makes the call on a second connection, as gRPC permits for one of which nothing was sent, but not before
 // RecvMsg. Send returns io.EOF and keeps its message: such a stream has no status, which withRetry takes for OK. A caller
 // must not send after io.EOF. RecvMsg then repeats what was kept, with the end of the requests, and the call ends with OK
-// although the server, here grpc-go's, has received two of three messages. When this test fails because grpc-go's Send
+// although the server, here grpc-go's, has received two of three messages. In one run of a hundred or less its reader sees the end of
+// the connection before its writer does, and the call ends with UNAVAILABLE. When this test fails because grpc-go's Send
 // returns nil, nothing of Tarn is concerned.
 func TestSendOnUnsentStream(t *testing.T) {
+	type end struct {
+		code codes.Code
+		sum  int32
+	}
 	for _, c := range []struct {
 		name string
 		dial func(*testing.T, *stuckDialer) (grpc.ClientConnInterface, io.Closer)
-		code codes.Code
-		sum  int32
+		ends []end
 	}{
 		{"tarn", func(t *testing.T, d *stuckDialer) (grpc.ClientConnInterface, io.Closer) {
 			cc, err := rpc.NewClient("passthrough:///x", rpc.WithPool(tarntest.NewPool(t)),
@@ -40,7 +45,7 @@ func TestSendOnUnsentStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			return cc, cc
-		}, codes.Unavailable, 0},
+		}, []end{{codes.Unavailable, 0}}},
 		{"grpc-go", func(t *testing.T, d *stuckDialer) (grpc.ClientConnInterface, io.Closer) {
 			cc, err := grpc.NewClient("passthrough:///x",
 				grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(d.dial), grpc.WithStatsHandler(d))
@@ -48,7 +53,7 @@ func TestSendOnUnsentStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			return cc, cc
-		}, codes.OK, 2},
+		}, []end{{codes.OK, 2}, {codes.Unavailable, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,8 +93,8 @@ func TestSendOnUnsentStream(t *testing.T) {
 				t.Errorf("second Send: %v, want io.EOF", err)
 			}
 			out, err := s.CloseAndRecv()
-			if status.Code(err) != c.code || out.GetAggregatedPayloadSize() != c.sum {
-				t.Errorf("%d bytes, %v; want %d, %v", out.GetAggregatedPayloadSize(), err, c.sum, c.code)
+			if !slices.Contains(c.ends, end{status.Code(err), out.GetAggregatedPayloadSize()}) {
+				t.Errorf("%d bytes, %v; want one of %v", out.GetAggregatedPayloadSize(), err, c.ends)
 			}
 		})
 	}

@@ -106,6 +106,10 @@ func measure(ctx context.Context, opt options, pr *progress) (*Report, error) {
 	defer pr.done()
 	rep := &Report{Machine: machine(), Plan: s.plan.String(), Started: time.Now().UTC().Truncate(time.Second)}
 	for _, sec := range opt.sections {
+		// A section that is left out does not look at ctx.
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("%s: %w", sec.name, err)
+		}
 		pr.section(sec.name)
 		cases, err := sec.run(ctx, s)
 		var out leftOut
