@@ -1,17 +1,17 @@
 package h2
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tarn-go/tarn/internal/designpage"
 )
 
 // TestFieldsHaveOwners: the fields of the sender, the scheduler and the lifetime are used in the files of their owners alone,
@@ -141,24 +141,8 @@ func TestEachFileIsOnThePage(t *testing.T) {
 	if err != nil {
 		t.Skip(err) // a module's copy may have no documentation
 	}
-	of := string(page[:bytes.Index(page, []byte("## Package h2http"))])
-	named := make(map[string]bool)
-	for _, name := range regexp.MustCompile("`[a-z_]+\\.go`").FindAllString(of, -1) {
-		name = strings.Trim(name, "`")
-		base, _, _ := strings.Cut(strings.TrimSuffix(name, ".go"), "_") // of those of one system
-		named[base] = true
-		if _, err := os.Stat(name); err != nil {
-			t.Errorf("the page names %s, which is not there", name)
-		}
-	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		base, _, _ := strings.Cut(strings.TrimSuffix(name, ".go"), "_")
-		if !strings.HasSuffix(name, "_test.go") && name != "doc.go" && !named[base] {
-			t.Errorf("the page does not name %s", name)
-		}
+	text, _, _ := strings.Cut(string(page), "\n## Package h2http\n")
+	for _, wrong := range designpage.Compare(text, ".") {
+		t.Error(wrong)
 	}
 }
