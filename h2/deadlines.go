@@ -24,21 +24,21 @@ func (c *Conn) limitEnd() {
 	now := now()
 	set := c.nc.SetReadDeadline
 	switch l.bound {
-	case untilSent:
+	case sendBound:
 		l.limit = now + instant(stuckTimeout)
 		c.noteAcked()
-	case untilEnded:
+	case closeBound:
 		l.limit = now + instant(heardTimeout)
 		if s := l.shutdown; s != nil && s.silent {
 			l.limit = now + instant(silentTimeout)
 		}
 		l.last = now + instant(closeTimeout)
 		c.noteAcked()
-	case untilAbort:
+	case abortBound:
 		l.limit = now + instant(abortTimeout)
 		set = c.nc.SetDeadline
 	}
-	l.endless = set(l.limit.time()) != nil
+	l.refusesDeadline = set(l.limit.time()) != nil
 	c.stopPolling()
 }
 
@@ -49,7 +49,7 @@ func (c *Conn) onLimit() error {
 		return nil // an earlier deadline was met
 	}
 	var took instant
-	if l.bound < untilAbort && c.noteAcked() {
+	if l.bound < abortBound && c.noteAcked() {
 		took = now
 	}
 	l.limit = l.nextLimit(now, took)
@@ -138,7 +138,7 @@ func (c *Conn) onUnused() {
 	if !l.is(alive) {
 		return
 	}
-	if rest := l.untilEnded(now(), c.cfg.IdleTimeout, c.inUse); rest > 0 {
+	if rest := l.untilDue(now(), c.cfg.IdleTimeout, c.inUse); rest > 0 {
 		l.ender.Reset(rest)
 		return
 	}
@@ -263,18 +263,4 @@ func (c *Conn) onShutdownTimer() {
 		s.timer.Reset(rest)
 	}
 	c.send.flush(flushWithRun)
-}
-
-// become applies ev and reports whether the connection's life has changed. Opens that wait fail when it does, and its end is bounded as
-// the table says: for aborted by the caller, who calls limitEnd when the GOAWAY is sent as far as the system takes it, because a goroutine
-// may lose the processor for longer than abortTimeout. c.mu is held.
-func (c *Conn) become(ev lifeEvent, why error) bool {
-	changed := c.lifetime.advance(c.side, ev, why)
-	if changed {
-		c.wakeAllOpeners()
-	}
-	if ev != aborted {
-		c.limitEnd()
-	}
-	return changed
 }

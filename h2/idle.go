@@ -133,7 +133,7 @@ func (c *Conn) trim() {
 	c.in.until = wake
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
-	c.send.stopWriter()
+	c.send.endParked()
 	c.send.trim()
 	c.ready = nil
 	c.enc.Trim()

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// lifetime is how far a connection has come, why it ends, and how long its end may take. It alone sets the deadlines of the net.Conn
-// and has the connection's timers (deadlines.go). Guarded by Conn.mu, except received.
+// lifetime is how far a connection has come, why it ends, and how long its end may take. The methods of Conn in deadlines.go set the
+// net.Conn's deadlines and the timers that it has. Guarded by Conn.mu, except received.
 type lifetime struct {
-	life     life
-	bound    bound     // of the time to the end
-	limited  bound     // the bound that the deadline is of
-	endless  bool      // the net.Conn takes no deadline
-	why      error     // why the connection ends; nil before it is closing
-	shutdown *shutdown // nil: Shutdown has not been called
-	limit    instant   // when reading ends, or is looked at again
-	last     instant   // untilEnded: when it ends in any case
-	heard    instant   // untilEnded: when something came last
-	acked    uint64    // noteAcked's
+	life            life
+	bound           bound     // of the time to the end
+	limited         bound     // the bound that the deadline is of
+	refusesDeadline bool      // the net.Conn has refused the deadline of its end
+	why             error     // why the connection ends; nil before it is closing
+	shutdown        *shutdown // nil: Shutdown has not been called
+	limit           instant   // when reading ends, or is looked at again
+	last            instant   // closeBound: when it ends in any case
+	heard           instant   // closeBound: when something came last
+	acked           uint64    // noteAcked's
 	silence
 	unused
 }
@@ -57,9 +57,9 @@ type bound uint8
 
 const (
 	unbounded  bound = iota
-	untilSent        // everything is to be sent: stuckTimeout after the peer has taken something last
-	untilEnded       // everything is sent, the peer is to end its side: heardTimeout after it has sent or taken something last, closeTimeout in all
-	untilAbort       // abortTimeout, whatever comes
+	sendBound        // everything is to be sent: stuckTimeout after the peer has taken something last
+	closeBound       // everything is sent, the peer is to end its side: heardTimeout after it has sent or taken something last, closeTimeout in all
+	abortBound       // abortTimeout, whatever comes
 )
 
 // lifeStep is one cell of the table: where an event leads, and what bounds the end from then on.
@@ -68,7 +68,7 @@ type lifeStep struct {
 	bound bound
 }
 
-// lifeTable is the table of all of them. What is not in it changes nothing.
+// lifeTable is the table of all of them. What is not in it changes neither life nor bound; readFailed may still say more of why (advance).
 //
 // A client is never announced: its GOAWAY is sent last. A read that fails while a GOAWAY has yet to leave does not keep it from leaving.
 var lifeTable = [2][lives][lifeEvents]lifeStep{
@@ -76,9 +76,9 @@ var lifeTable = [2][lives][lifeEvents]lifeStep{
 		alive: {
 			shutdownCalled: {to: draining},
 			goAwayReceived: {to: draining},
-			aborted:        {closing, untilAbort},
-			writeFailed:    {shut, untilAbort},
-			peerSilent:     {shut, untilAbort},
+			aborted:        {closing, abortBound},
+			writeFailed:    {shut, abortBound},
+			peerSilent:     {shut, abortBound},
 			readFailed:     {to: shut},
 			socketClosed:   {to: dead},
 		},
@@ -89,17 +89,17 @@ var lifeTable = [2][lives][lifeEvents]lifeStep{
 	server: {
 		alive: {
 			shutdownCalled: {to: announced},
-			aborted:        {closing, untilAbort},
-			writeFailed:    {shut, untilAbort},
-			peerSilent:     {shut, untilAbort},
+			aborted:        {closing, abortBound},
+			writeFailed:    {shut, abortBound},
+			peerSilent:     {shut, abortBound},
 			readFailed:     {to: shut},
 			socketClosed:   {to: dead},
 		},
 		announced: {
 			lastGoAwaySent: {to: draining},
-			aborted:        {closing, untilAbort},
-			writeFailed:    {shut, untilAbort},
-			peerSilent:     {shut, untilAbort},
+			aborted:        {closing, abortBound},
+			writeFailed:    {shut, abortBound},
+			peerSilent:     {shut, abortBound},
 			readFailed:     {to: shut},
 			socketClosed:   {to: dead},
 		},
@@ -111,21 +111,21 @@ var lifeTable = [2][lives][lifeEvents]lifeStep{
 
 var (
 	drainingSteps = [lifeEvents]lifeStep{
-		streamsEnded: {closing, untilSent},
-		aborted:      {closing, untilAbort},
-		writeFailed:  {shut, untilAbort},
-		peerSilent:   {shut, untilAbort},
+		streamsEnded: {closing, sendBound},
+		aborted:      {closing, abortBound},
+		writeFailed:  {shut, abortBound},
+		peerSilent:   {shut, abortBound},
 		readFailed:   {to: shut},
 		socketClosed: {to: dead},
 	}
 	closingSteps = [lifeEvents]lifeStep{
-		aborted:      {closing, untilAbort},
-		allSent:      {shut, untilEnded},
-		writeFailed:  {shut, untilAbort},
+		aborted:      {closing, abortBound},
+		allSent:      {shut, closeBound},
+		writeFailed:  {shut, abortBound},
 		socketClosed: {to: dead},
 	}
 	shutSteps = [lifeEvents]lifeStep{
-		aborted:      {shut, untilAbort},
+		aborted:      {shut, abortBound},
 		socketClosed: {to: dead},
 	}
 )
@@ -154,24 +154,24 @@ func (l *lifetime) reached(x life) bool { return l.life >= x }
 func (l *lifetime) reason() error { return l.why }
 
 // aborting reports whether the peer's end is not waited for.
-func (l *lifetime) aborting() bool { return l.bound == untilAbort }
+func (l *lifetime) aborting() bool { return l.bound == abortBound }
 
-// isLimited reports whether the net.Conn has taken the deadline of its end.
-func (l *lifetime) isLimited() bool { return !l.endless }
+// takesDeadlines reports whether the net.Conn has not refused the deadline of its end, which may have yet to be set.
+func (l *lifetime) takesDeadlines() bool { return !l.refusesDeadline }
 
 // nextLimit returns until when a connection that ends is read on after its limit, when the peer has last taken something at took, or not
 // since the limit was set (0); not after now: it is not.
 func (l *lifetime) nextLimit(now, took instant) instant {
 	next := now
 	switch {
-	case l.bound == untilSent && took != 0:
+	case l.bound == sendBound && took != 0:
 		next = took + instant(stuckTimeout)
-	case l.bound == untilEnded && took != 0:
+	case l.bound == closeBound && took != 0:
 		next = took + instant(heardTimeout)
-	case l.bound == untilEnded && l.heard != 0:
+	case l.bound == closeBound && l.heard != 0:
 		next = l.heard + instant(heardTimeout)
 	}
-	if l.bound == untilEnded {
+	if l.bound == closeBound {
 		next = min(next, l.last)
 	}
 	return next
@@ -182,7 +182,7 @@ func (l *lifetime) noteHeard() {
 	if s := l.shutdown; s != nil && s.asked {
 		s.answered = true
 	}
-	if l.bound == untilEnded {
+	if l.bound == closeBound {
 		l.heard = now()
 	}
 }
@@ -193,8 +193,8 @@ type unused struct {
 	unusedFrom instant     // when the last stream was released
 }
 
-// untilEnded is after how long a connection with that many streams is to be looked at again; not above 0: it ends.
-func (u *unused) untilEnded(now instant, timeout time.Duration, streams int) time.Duration {
+// untilDue is after how long a connection with that many streams is to be looked at again; not above 0: it ends.
+func (u *unused) untilDue(now instant, timeout time.Duration, streams int) time.Duration {
 	if streams > 0 {
 		return timeout
 	}

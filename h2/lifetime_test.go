@@ -19,13 +19,13 @@ func TestLifetime(t *testing.T) {
 			ev == lastGoAwaySent && from == announced:
 			return draining, unbounded
 		case ev == streamsEnded && from == draining:
-			return closing, untilSent
+			return closing, sendBound
 		case ev == aborted:
-			return max(from, closing), untilAbort
+			return max(from, closing), abortBound
 		case ev == allSent && from == closing:
-			return shut, untilEnded
+			return shut, closeBound
 		case ev == writeFailed && from < shut, ev == peerSilent && from < closing:
-			return shut, untilAbort
+			return shut, abortBound
 		case ev == readFailed && from < closing:
 			return shut, unbounded
 		}
@@ -35,7 +35,7 @@ func TestLifetime(t *testing.T) {
 	for _, s := range []side{client, server} {
 		for from := range lives {
 			for ev := range lifeEvents {
-				for had := range untilAbort + 1 {
+				for had := range abortBound + 1 {
 					l := &lifetime{life: from, bound: had}
 					if from >= closing {
 						l.why = first
@@ -64,14 +64,14 @@ func TestNextLimit(t *testing.T) {
 		took instant
 		want instant // now is 100 s
 	}{
-		{"sends, and the peer takes", &lifetime{bound: untilSent}, 100 * s, 120 * s},
-		{"sends, and the peer takes nothing", &lifetime{bound: untilSent, heard: 99 * s}, 0, 100 * s},
-		{"has sent, and the peer takes", &lifetime{bound: untilEnded, last: 104 * s}, 100 * s, 101 * s},
-		{"has sent, and the peer sends", &lifetime{bound: untilEnded, last: 104 * s, heard: 99*s + s/2}, 0, 100*s + s/2},
-		{"has sent, and the peer has sent", &lifetime{bound: untilEnded, last: 104 * s, heard: 98 * s}, 0, 99 * s},
-		{"has sent, and the peer takes for long", &lifetime{bound: untilEnded, last: 100*s + 1}, 100 * s, 100*s + 1},
-		{"has sent, and the peer does nothing", &lifetime{bound: untilEnded, last: 104 * s}, 0, 100 * s},
-		{"is aborted", &lifetime{bound: untilAbort, last: 104 * s, heard: 100 * s}, 100 * s, 100 * s},
+		{"sends, and the peer takes", &lifetime{bound: sendBound}, 100 * s, 120 * s},
+		{"sends, and the peer takes nothing", &lifetime{bound: sendBound, heard: 99 * s}, 0, 100 * s},
+		{"has sent, and the peer takes", &lifetime{bound: closeBound, last: 104 * s}, 100 * s, 101 * s},
+		{"has sent, and the peer sends", &lifetime{bound: closeBound, last: 104 * s, heard: 99*s + s/2}, 0, 100*s + s/2},
+		{"has sent, and the peer has sent", &lifetime{bound: closeBound, last: 104 * s, heard: 98 * s}, 0, 99 * s},
+		{"has sent, and the peer takes for long", &lifetime{bound: closeBound, last: 100*s + 1}, 100 * s, 100*s + 1},
+		{"has sent, and the peer does nothing", &lifetime{bound: closeBound, last: 104 * s}, 0, 100 * s},
+		{"is aborted", &lifetime{bound: abortBound, last: 104 * s, heard: 100 * s}, 100 * s, 100 * s},
 	} {
 		if got := x.l.nextLimit(100*s, x.took); got != x.want {
 			t.Errorf("%s: until %v, not %v", x.name, time.Duration(got), time.Duration(x.want))

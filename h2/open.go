@@ -35,13 +35,13 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 			c.send.flush(c.send.together())
 		}
 	}
-	idle := c.leavesIdle(o, err)
+	unused := c.leavesUnused(o, err)
 	c.mu.Unlock()
 	if err != nil {
 		o.free()
 	}
-	if idle {
-		c.idled()
+	if unused {
+		c.becameUnused()
 	}
 	return s, err
 }
@@ -51,19 +51,19 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 func (c *Conn) OpenLater(ctx context.Context, v any, o *Out) (*Stream, error) {
 	c.mu.Lock()
 	s, err := c.open(ctx, v, o)
-	idle := c.leavesIdle(o, err)
+	unused := c.leavesUnused(o, err)
 	c.mu.Unlock()
 	if err != nil {
 		o.free()
 	}
-	if idle {
-		c.idled()
+	if unused {
+		c.becameUnused()
 	}
 	return s, err
 }
 
-// leavesIdle reports whether the open of o, which returned err, has left the connection idle. c.mu is held.
-func (c *Conn) leavesIdle(o *Out, err error) bool {
+// leavesUnused reports whether the open of o, which returned err, has left the connection unused. c.mu is held.
+func (c *Conn) leavesUnused(o *Out, err error) bool {
 	return err != nil && o.Opened && c.inUse == 0 && c.events != nil
 }
 

@@ -19,10 +19,10 @@ import (
 func TestPacing(t *testing.T) {
 	const ms, kib = time.Millisecond, 1 << 10
 	for _, x := range []struct {
-		blocked, unsent         int32
+		fill, maxUnsent         int32
 		n                       int
 		took                    time.Duration
-		wantBlocked, wantUnsent int32
+		wantFill, wantMaxUnsent int32
 	}{
 		{128 * kib, 0, 256 * kib, 2 * time.Second, 16 * kib, 16 * kib},                          // 1 Mbit/s
 		{16 * kib, 16 * kib, 16 * kib, 131 * ms, 16 * kib, 16 * kib},                            // and goes on
@@ -39,8 +39,8 @@ func TestPacing(t *testing.T) {
 		{128 * kib, 0, 10 * kib, time.Microsecond, 128 * kib, 0},                                //
 		{128 * kib, 128 * kib, math.MaxInt32, time.Duration(math.MaxInt64), 16 * kib, 16 * kib}, //
 	} {
-		if b, u := pacing(x.blocked, x.unsent, x.n, x.took); b != x.wantBlocked || u != x.wantUnsent {
-			t.Errorf("%d and %d, after %d bytes in %v: %d and %d, not %d and %d", x.blocked, x.unsent, x.n, x.took, b, u, x.wantBlocked, x.wantUnsent)
+		if b, u := pacing(x.fill, x.maxUnsent, x.n, x.took); b != x.wantFill || u != x.wantMaxUnsent {
+			t.Errorf("%d and %d, after %d bytes in %v: %d and %d, not %d and %d", x.fill, x.maxUnsent, x.n, x.took, b, u, x.wantFill, x.wantMaxUnsent)
 		}
 	}
 }

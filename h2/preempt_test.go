@@ -170,7 +170,7 @@ func TestPingsAtDATA(t *testing.T) {
 				p, s, end := startFair(t, func(ctx context.Context, pool *tarn.Pool, s *Stream) { writeOn(ctx, pool, s, write) })
 				defer end()
 				s.mu.Lock()
-				s.send.unsent = unlimited
+				s.send.maxUnsent = unlimited
 				s.mu.Unlock()
 				p.request(long, End)
 				pings, waits := 0, false

@@ -41,7 +41,7 @@ func (c *Conn) putReset(id uint32, o order, code Code) {
 }
 
 func (c *Conn) putWindow(id uint32, n int) {
-	if s := c.streams.get(id); s != nil && c.send.queues() {
+	if s := c.streams.get(id); s != nil && c.send.onlyInTurn() {
 		s.batch = c.send.current() // its RST_STREAM must not come before
 	}
 	binary.BigEndian.PutUint32(c.putOrdered(frame{typ: frameWindow, length: 4, id: id}, ahead), uint32(n))

@@ -19,11 +19,11 @@ type scheduler struct {
 
 // level holds the Writes of one urgency.
 type level struct {
-	turns   list     // of incremental streams
-	ordered list     // of the others
-	last    *waiting // of ordered that was served last: its stream goes on when it waits again
-	other   bool     // the next turn is the first of ordered's, if both have any
-	shorts  int      // how many of both are short
+	turns       list     // of incremental streams
+	ordered     list     // of the others
+	resumes     *waiting // of ordered, served last: when it waits again, it is the first
+	orderedNext bool     // the next turn is the first of ordered's, if both have any
+	shorts      int      // how many of both are short
 }
 
 // list is a list of Writes in the order in which they are served.
@@ -59,7 +59,7 @@ func (q *scheduler) add(w *waiting, n int64, p Priority) {
 	switch {
 	case p.Incremental:
 		l.turns.insert(l.turns.last, w)
-	case l.last == w:
+	case l.resumes == w:
 		l.ordered.insert(nil, w)
 	default:
 		l.ordered.insert(l.ordered.last, w)
@@ -81,15 +81,15 @@ func (q *scheduler) remove(w *waiting) {
 	}
 }
 
-// forget is remove for a Write whose stream sends no more.
+// forget is remove, and w is not the first of its urgency when it waits again: its stream has ended, or has another priority.
 func (q *scheduler) forget(w *waiting) {
 	if q == nil {
 		return
 	}
 	q.remove(w)
 	for i := range q.levels { // its priority may have changed since it was served last
-		if l := &q.levels[i]; l.last == w {
-			l.last = nil
+		if l := &q.levels[i]; l.resumes == w {
+			l.resumes = nil
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (q *scheduler) next() (w *waiting, most int) {
 	}
 	l := &q.levels[bits.TrailingZeros8(q.used)]
 	w = l.turns.first
-	if w == nil || l.other && l.ordered.first != nil {
+	if w == nil || l.orderedNext && l.ordered.first != nil {
 		w = l.ordered.first
 	}
 	if w.next == nil && (l.turns.first == nil || l.ordered.first == nil) {
@@ -125,14 +125,14 @@ func (q *scheduler) turnOf(l *level) int {
 func (q *scheduler) served(w *waiting, n int) {
 	l := &q.levels[w.urgency]
 	if w.in == &l.ordered {
-		l.last = w
+		l.resumes = w
 	}
 	if w.turn += n; w.turn < q.turnOf(l) {
 		return
 	}
 	w.turn = 0
-	l.other = w.in == &l.turns
-	if l.other && w.next != nil {
+	l.orderedNext = w.in == &l.turns
+	if l.orderedNext && w.next != nil {
 		l.turns.remove(w)
 		l.turns.insert(l.turns.last, w)
 	}

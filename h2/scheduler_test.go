@@ -11,8 +11,8 @@ import (
 type naive struct {
 	levels [urgencies]struct {
 		turns, ordered []*waiting
-		last           *waiting
-		other          bool
+		resumes        *waiting
+		orderedNext    bool
 	}
 	turn map[*waiting]int   // bytes sent in it
 	size map[*waiting]int64 // when it came
@@ -36,7 +36,7 @@ func (q *naive) add(w *waiting, n int64, p Priority) {
 	switch {
 	case p.Incremental:
 		l.turns = append(l.turns, w)
-	case l.last == w:
+	case l.resumes == w:
 		l.ordered = append([]*waiting{w}, l.ordered...)
 	default:
 		l.ordered = append(l.ordered, w)
@@ -54,8 +54,8 @@ func (q *naive) remove(w *waiting) {
 func (q *naive) forget(w *waiting) {
 	q.remove(w)
 	for i := range q.levels {
-		if l := &q.levels[i]; l.last == w {
-			l.last = nil
+		if l := &q.levels[i]; l.resumes == w {
+			l.resumes = nil
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (q *naive) next() (*waiting, int) {
 		switch {
 		case len(l.turns)+len(l.ordered) == 0:
 			continue
-		case len(l.turns) == 0 || len(l.ordered) > 0 && l.other:
+		case len(l.turns) == 0 || len(l.ordered) > 0 && l.orderedNext:
 			w = l.ordered[0]
 		default:
 			w = l.turns[0]
@@ -91,13 +91,13 @@ func (q *naive) served(w *waiting, n int) {
 			continue
 		}
 		if ordered {
-			l.last = w
+			l.resumes = w
 		}
 		if q.turn[w] += n; q.turn[w] < q.turnOf(i) {
 			return
 		}
 		q.turn[w] = 0
-		if l.other = turns; turns {
+		if l.orderedNext = turns; turns {
 			q.remove(w)
 			l.turns = append(l.turns, w)
 		}

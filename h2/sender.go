@@ -11,12 +11,16 @@ import (
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
 // them (put.go). DATA that must wait, for a window or because the batch is full,
 // stays with its stream (waiting.go). flush makes both be sent: by its caller as far as
-// the socket takes it without waiting, otherwise by a writer goroutine, which
-// exists only while bytes wait. So no caller ever waits for the network; a Write
-// whose DATA is not in a batch yet waits for that, on its context as well.
+// the socket takes it without waiting, otherwise by a writer goroutine, which exists
+// while bytes wait, and where nothing can be tried until the connection is idle or
+// ends (park). So no caller ever waits for the network; a Write whose DATA is not in a
+// batch yet waits for that, on its context as well.
 //
-// It is guarded by Conn.mu, except that w and the batch under way belong to the
-// goroutine that writes.
+// One batch is written at a time: state is sending from beginSending to sentAll, and the
+// goroutine that sends, a caller's or the writer goroutine, is the only one that takes a
+// batch and calls TrySend or SendUntil. Meanwhile the batch belongs to it.
+//
+// All else is guarded by Conn.mu, also w where it makes batches or says whether it can try.
 type sender struct {
 	c      *Conn
 	w      *wire.Writer // nil, like the batches, until needed and while the connection is idle
@@ -26,13 +30,13 @@ type sender struct {
 	urgent atomic.Bool  // front is not empty
 	state  writing
 
-	number    uint32 // of out, from 1 on
-	unsent    int32  // how many bytes the system may hold that it has not sent; 0: not decided
-	blocked   int32  // blockedLimit, or less for a slow peer
-	sent      uint32 // bytes, counted up to fastAfter
-	quick     int8   // batches in a row that left quickly, up to 1; -quickAgain after one that took slowBatch: unsent is limited until it is 1
-	proximity proximity
-	parked    bool // a writer goroutine waits for more to send
+	number      uint32 // of out, from 1 on
+	maxUnsent   int32  // most bytes that the system may hold unsent; 0: not decided; unlimited: the peer is near and fast
+	fillBlocked int32  // fillTo while the writer goroutine sends: blockedLimit, or less for a slow peer
+	sent        uint32 // bytes, counted up to fastAfter
+	quick       int8   // -quickAgain to 1: set to the least by a batch that took slowBatch, one more for each that left quickly; unlimited needs 1
+	proximity   proximity
+	parked      bool // a writer goroutine waits for more to send
 
 	begin   *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
 	run     func()      // writer, bound once
@@ -61,7 +65,7 @@ const (
 
 func (s *sender) init(c *Conn) {
 	s.c = c
-	s.fillTo, s.blocked, s.number = batchLimit, blockedLimit, 1
+	s.fillTo, s.fillBlocked, s.number = batchLimit, blockedLimit, 1
 }
 
 // rests reports whether no goroutine sends, or is about to.
@@ -72,7 +76,7 @@ func (s *sender) sends() bool { return s.state == sending }
 
 // admit has a batch take n bytes before DATA waits, or fastLimit where the peer is near and fast.
 func (s *sender) admit(n int) {
-	if s.unsent == unlimited {
+	if s.nearAndFast() {
 		n = fastLimit
 	}
 	s.fillTo = n
@@ -80,7 +84,7 @@ func (s *sender) admit(n int) {
 
 // turn is how many bytes of DATA a stream sends before the next one, where only long Writes wait.
 func (s *sender) turn() int {
-	if s.unsent == unlimited {
+	if s.nearAndFast() {
 		return longTurn
 	}
 	return turnBytes
@@ -111,8 +115,8 @@ func (s *sender) after(batch uint32) order {
 	return ahead
 }
 
-// queues reports whether nothing can be put ahead of what is queued: none is being sent, or it begins with what the connection begins with.
-func (s *sender) queues() bool { return s.state != sending || s.batches == 0 }
+// onlyInTurn reports whether nothing can be put ahead of what is queued: none is being sent, or it begins with what the connection begins with.
+func (s *sender) onlyInTurn() bool { return s.state != sending || s.batches == 0 }
 
 // hasFailed reports whether a write has failed.
 func (s *sender) hasFailed() bool { return s.failed }
@@ -144,7 +148,8 @@ const (
 	flushModes
 )
 
-// flushes says who transmits: a caller that flushes, or (false) the goroutine that sends or gathers already, which looks again.
+// flushes says who transmits: a caller that flushes, or (false) the goroutine that sends or gathers already, which looks again. flush has two
+// exceptions: flushWithRun transmits nothing while Run handles frames, and with goodBatch queued replying counts as notWriting.
 var flushes = [flushModes][writings]bool{
 	flushWithRun:  {notWriting: true},
 	flushInTurn:   {notWriting: true},
@@ -177,7 +182,7 @@ func (s *sender) flush(m flushMode) {
 	for batches, bytes := 0, 0; callerSends(batches, bytes); batches++ {
 		b := s.nextBatch()
 		if b == nil {
-			s.stopWriting()
+			s.sentAll()
 			return
 		}
 		n := b.Len()
@@ -236,7 +241,7 @@ func callerSends(batches, bytes int) bool {
 
 // startWriter has a writer goroutine send what waits. Conn.mu is held.
 func (s *sender) startWriter() {
-	s.admit(int(s.blocked))
+	s.admit(int(s.fillBlocked))
 	if s.parked {
 		s.parked = false
 		s.wake <- true
@@ -273,11 +278,11 @@ func (s *sender) writer() {
 				continue
 			}
 			s.pace(n, took)
-			s.admit(int(s.blocked))
+			s.admit(int(s.fillBlocked))
 			s.batchDone(b, err)
 			b, n, took = s.nextBatch(), 0, 0
 		}
-		s.stopWriting()
+		s.sentAll()
 		wake := s.park()
 		if wake == nil {
 			return
@@ -293,16 +298,16 @@ func (s *sender) writer() {
 
 // pace adapts what may wait here, and in the system, to the time that it took to send n bytes. Conn.mu is held.
 func (s *sender) pace(n int, took time.Duration) {
-	blocked, unsent := pacing(s.blocked, s.unsent, n, took)
-	s.blocked = blocked
+	fill, most := pacing(s.fillBlocked, s.maxUnsent, n, took)
+	s.fillBlocked = fill
 	switch {
 	case took >= slowBatch:
 		s.quick = -quickAgain
-	case unsent == unlimited && s.unsent != unlimited:
+	case most == unlimited && !s.nearAndFast():
 		s.quick = min(s.quick+1, 1)
 	}
-	if unsent != unlimited || s.quick == 1 && s.sent >= fastAfter && s.isNear() {
-		s.limitUnsent(unsent)
+	if most != unlimited || s.quick == 1 && s.sent >= fastAfter && s.isNear() {
+		s.limitUnsent(most)
 	}
 }
 
@@ -330,31 +335,34 @@ func (s *sender) isNear() bool {
 	return s.proximity == near
 }
 
-// unlimited is sender.unsent of a peer that is near and fast.
+// unlimited is sender.maxUnsent of a peer that is near and fast.
 const unlimited = math.MaxInt32
 
-// pacing returns what sender.blocked and sender.unsent become when n bytes have taken that long to send. Both are powers of two, so that
-// they change seldom.
-func pacing(blocked, unsent int32, n int, took time.Duration) (newBlocked, newUnsent int32) {
+// nearAndFast reports whether the peer is known to be both.
+func (s *sender) nearAndFast() bool { return s.maxUnsent == unlimited }
+
+// pacing returns what sender.fillBlocked and sender.maxUnsent become when n bytes have taken that long to send. Both are powers of two, so
+// that they change seldom.
+func pacing(fill, maxUnsent int32, n int, took time.Duration) (newFill, newMaxUnsent int32) {
 	switch {
 	case took >= slowBatch:
 		fits := int64(n) * int64(blockedTime) / int64(took)
-		for blocked = blockedLimit; blocked > minBlocked && int64(blocked) > fits; blocked /= 2 {
+		for fill = blockedLimit; fill > minBlocked && int64(fill) > fits; fill /= 2 {
 		}
-		return blocked, min(blocked, unsentLimit)
-	case unsent == unlimited:
-	case blocked < blockedLimit && n >= int(blocked)/2:
-		return 2 * blocked, min(2*blocked, unsentLimit)
+		return fill, min(fill, unsentLimit)
+	case maxUnsent == unlimited:
+	case fill < blockedLimit && n >= int(fill)/2:
+		return 2 * fill, min(2*fill, unsentLimit)
 	case took < fastBatch && n >= unsentLimit/2:
-		return blocked, unlimited
+		return fill, unlimited
 	}
-	return blocked, unsent
+	return fill, maxUnsent
 }
 
 // limitUnsent has the system hold at most n bytes that it has not sent. Conn.mu is held.
 func (s *sender) limitUnsent(n int32) {
-	if s.unsent != n {
-		s.unsent = n
+	if s.maxUnsent != n {
+		s.maxUnsent = n
 		wire.LimitUnsent(s.c.nc, int(n))
 	}
 }
@@ -365,7 +373,7 @@ func (s *sender) countSent(n int) {
 	if s.sent >= fastAfter {
 		return
 	}
-	if s.sent += uint32(n); s.sent >= unsentLimit && s.unsent == 0 {
+	if s.sent += uint32(n); s.sent >= unsentLimit && s.maxUnsent == 0 {
 		s.limitUnsent(unsentLimit)
 	}
 }
@@ -383,8 +391,8 @@ func (s *sender) park() <-chan bool {
 	return s.wake
 }
 
-// stopWriter stops the writer goroutine if it waits. Conn.mu is held.
-func (s *sender) stopWriter() {
+// endParked ends the writer goroutine if it is parked. Conn.mu is held.
+func (s *sender) endParked() {
 	if s.parked {
 		s.parked = false
 		s.wake <- false
@@ -401,30 +409,30 @@ func (s *sender) pending() bool {
 // for the room that many short Sources share.
 func (s *sender) nextBatch() *wire.Batch {
 	for room := max(s.room(), minFill); ; {
-		b, asks := s.takeBatch(room)
-		if asks.w == nil {
+		b, d := s.takeBatch(room)
+		if d.w == nil {
 			return b
 		}
-		asks.begin()
+		d.begin()
 		s.c.mu.Unlock()
-		data, err := asks.ask()
+		data, err := d.ask()
 		s.c.mu.Lock()
-		s.c.supplied(asks, data, err)
-		room = asks.room
+		s.c.supplied(d, data, err)
+		room = d.room
 	}
 }
 
 // takeBatch is nextBatch as far as no Source must be asked before. room is how much DATA of streams that wait is queued at most. Conn.mu is held.
-func (s *sender) takeBatch(room int) (*wire.Batch, request) {
+func (s *sender) takeBatch(room int) (*wire.Batch, demand) {
 	if s.c.lifetime.reached(shut) {
 		s.dropQueued()
-		return nil, request{}
+		return nil, demand{}
 	}
-	if asks := s.c.fill(room); asks.w != nil {
-		return nil, asks
+	if d := s.c.fill(room); d.w != nil {
+		return nil, d
 	}
 	if s.queued() == 0 {
-		return nil, request{}
+		return nil, demand{}
 	}
 	b := s.out
 	s.putFront(b)
@@ -434,7 +442,7 @@ func (s *sender) takeBatch(room int) (*wire.Batch, request) {
 	s.countSent(b.Len())
 	s.c.limiter.replies = 0
 	s.c.wakeOpeners() // there is room again
-	return b, request{}
+	return b, demand{}
 }
 
 // partSent notes that the peer gets HEADERS or DATA, if what has just been sent has any. gRPC's clients send a PING with the DATA that
@@ -468,13 +476,13 @@ func (s *sender) writeFailed(err error) {
 	s.failed = true
 	s.c.become(writeFailed, err)
 	s.dropQueued()
-	if !s.c.lifetime.isLimited() {
+	if !s.c.lifetime.takesDeadlines() {
 		s.c.aside(s.c.nc.Close)
 	}
 }
 
-// stopWriting is called when nothing is left to send. Conn.mu is held.
-func (s *sender) stopWriting() {
+// sentAll is called when nothing is left to send: the goroutine that sends stops, or is parked. Conn.mu is held.
+func (s *sender) sentAll() {
 	s.state = notWriting
 	if s.w.CanTry() {
 		s.admit(batchLimit)
@@ -509,7 +517,7 @@ func (s *sender) outgoing() *wire.Batch {
 
 // frontBatch returns the batch for frames that need not follow what is queued. Conn.mu is held.
 func (s *sender) frontBatch() *wire.Batch {
-	if s.queues() {
+	if s.onlyInTurn() {
 		return s.outgoing()
 	}
 	if s.front == nil {

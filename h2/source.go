@@ -17,25 +17,25 @@ type Source interface {
 	Supply(n int) tarn.Buffer
 }
 
-// request is what a Source is asked for: at most n bytes of DATA of a Write. Without a Write it is no request.
-type request struct {
+// demand is what a Source is asked for: at most n bytes of DATA of a Write. Without a Write no Source is asked.
+type demand struct {
 	w    *waiting
 	n    int
 	room int // bytes that the batch takes yet
 }
 
 // begin notes that the Source is being asked. Conn.mu is held.
-func (r request) begin() { r.w.supplied = true }
+func (d demand) begin() { d.w.asked = true }
 
 // ask asks the Source; the error is a *sourcePanic. Conn.mu is not held.
-func (r request) ask() (_ tarn.Buffer, err error) {
+func (d demand) ask() (_ tarn.Buffer, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &sourcePanic{v}
 		}
 	}()
-	b := r.w.out.Source.Supply(r.n)
-	if b.Len() > r.n {
+	b := d.w.out.Source.Supply(d.n)
+	if b.Len() > d.n {
 		b.Free()
 		return tarn.Buffer{}, &sourcePanic{errSupplied}
 	}
@@ -43,9 +43,9 @@ func (r request) ask() (_ tarn.Buffer, err error) {
 }
 
 // supplied gives the Write what its Source has supplied; the Write may have ended meanwhile. c.mu is held.
-func (c *Conn) supplied(r request, b tarn.Buffer, err error) {
-	w := r.w
-	w.supplied = false
+func (c *Conn) supplied(d demand, b tarn.Buffer, err error) {
+	w := d.w
+	w.asked = false
 	w.out.SourceLen -= int64(b.Len()) // also if it is not sent: the Source does not have it any more
 	switch {
 	case !w.active:

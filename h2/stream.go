@@ -104,13 +104,13 @@ func (s *Stream) Release() {
 		panic(releasedTwice)
 	}
 	before := c.send.queued()
-	idle := c.release(s)
+	unused := c.release(s)
 	if c.send.queued() != before { // what WriteLater has queued is left to Flush
 		c.send.flush(flushWithRun)
 	}
 	c.mu.Unlock()
-	if idle {
-		c.idled()
+	if unused {
+		c.becameUnused()
 	}
 }
 
@@ -119,8 +119,8 @@ const releasedTwice = "h2: Stream released twice"
 // releasedSince reports whether s has been released since it had gen. c.mu is held.
 func (s *Stream) releasedSince(gen uint32) bool { return s.gen != gen || s.is(released) }
 
-// release is Release apart from sending and OnIdle; it reports whether idled is to be called. s is not released yet. c.mu is held.
-func (c *Conn) release(s *Stream) (idle bool) {
+// release is Release apart from sending and OnIdle; it reports whether becameUnused is to be called. s is not released yet. c.mu is held.
+func (c *Conn) release(s *Stream) (unused bool) {
 	s.Started()
 	s.flags |= released
 	if s.state == closed {
@@ -131,8 +131,8 @@ func (c *Conn) release(s *Stream) (idle bool) {
 	return c.inUse == 0 && c.events != nil
 }
 
-// idled calls OnIdle after the last stream has been released. c.mu is not held.
-func (c *Conn) idled() { c.events.OnIdle(c) }
+// becameUnused calls OnIdle after the last stream has been released. c.mu is not held.
+func (c *Conn) becameUnused() { c.events.OnIdle(c) }
 
 // recycle keeps s, to which only Handles refer now. c.mu is held.
 func (c *Conn) recycle(s *Stream) {

@@ -7,6 +7,20 @@ import (
 	"os"
 )
 
+// become applies ev and reports whether the connection's life has changed. Opens that wait fail when it does, and its end is bounded as
+// the table says: for aborted by the caller, who calls limitEnd when the GOAWAY is sent as far as the system takes it, because a goroutine
+// may lose the processor for longer than abortTimeout. c.mu is held.
+func (c *Conn) become(ev lifeEvent, why error) bool {
+	changed := c.lifetime.advance(c.side, ev, why)
+	if changed {
+		c.wakeAllOpeners()
+	}
+	if ev != aborted {
+		c.limitEnd()
+	}
+	return changed
+}
+
 // teardown ends a connection whose reading ended with err.
 func (c *Conn) teardown(err error) error {
 	if c.batch != nil {
@@ -48,7 +62,7 @@ func (c *Conn) teardown(err error) error {
 		orphans = append(orphans, s)
 	}
 	c.send.dropQueued()
-	c.send.stopWriter()
+	c.send.endParked()
 	c.endPings()
 	c.stopTimers()
 	c.mu.Unlock()
@@ -155,7 +169,7 @@ func (c *Conn) closeWriting() {
 	case canShut:
 		// Not Close: the peer's last frames would reset what it has yet to read.
 		c.aside(func() error { return closeWrite(c.nc, h) })
-	case c.side == server && !c.lifetime.aborting() && c.lifetime.isLimited():
+	case c.side == server && !c.lifetime.aborting() && c.lifetime.takesDeadlines():
 		// For the same reason: a client that has read the GOAWAY closes the connection, or the deadline ends it.
 	default:
 		c.aside(c.nc.Close)

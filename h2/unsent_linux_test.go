@@ -73,7 +73,7 @@ func TestUnsentIsLimitedWhereThePeerIsSlow(t *testing.T) {
 	p.sh.serve = func(s *Stream, _ *call) {
 		defer close(done)
 		p.s.mu.Lock()
-		p.s.send.unsent = unlimited // as of a peer that was near and fast
+		p.s.send.maxUnsent = unlimited // as of a peer that was near and fast
 		p.s.mu.Unlock()
 		s.Post(&Out{Block: testResponse})
 		l.Stall()
@@ -122,12 +122,12 @@ func TestSlowOnce(t *testing.T) {
 	s := &p.s.send
 	s.sent = fastAfter
 	quick := func() { s.pace(blockedLimit, fastBatch/2) }
-	if quick(); s.unsent != unlimited {
-		t.Fatalf("the system may hold %d bytes unsent for a peer that is near and fast", s.unsent)
+	if quick(); s.maxUnsent != unlimited {
+		t.Fatalf("the system may hold %d bytes unsent for a peer that is near and fast", s.maxUnsent)
 	}
 	s.pace(blockedLimit, slowBatch)
 	for n := 0; ; n++ {
-		if limited := s.unsent != unlimited; limited != (n <= quickAgain) {
+		if limited := s.maxUnsent != unlimited; limited != (n <= quickAgain) {
 			t.Errorf("after %d quick batches: limited %v", n, limited)
 		}
 		if n > quickAgain {
@@ -157,7 +157,7 @@ func TestNearWithLateAcknowledgements(t *testing.T) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.send.unsent == unlimited
+		return c.send.maxUnsent == unlimited
 	}
 	for range 60 { // a busy machine may take some slowly
 		if fast() {

@@ -5,13 +5,13 @@ import "context"
 // waiting is a Write that waits until its DATA is queued; under Conn.mu. A stream
 // gets one when a Write first waits, and keeps it.
 type waiting struct {
-	s        *Stream
-	active   bool       // a Write waits
-	taken    bool       // a Write has it, and may have yet to notice that its wait is over
-	supplied bool       // out.Source is being asked; the Write must not return meanwhile
-	ended    error      // what the Write returns then, if it is no longer active
-	out      Out        // what is left to send; a copy, so that the Out of a Write that does not wait stays off the heap
-	done     chan error // receives when out has been sent, nil, or its stream has ended, why
+	s      *Stream
+	active bool       // a Write waits
+	taken  bool       // a Write has it, and may have yet to notice that its wait is over
+	asked  bool       // out.Source is being asked; the Write must not return meanwhile
+	ended  error      // what the Write returns then, if it is no longer active
+	out    Out        // what is left to send; a copy, so that the Out of a Write that does not wait stays off the heap
+	done   chan error // receives when out has been sent, nil, or its stream has ended, why
 	place
 }
 
@@ -37,7 +37,7 @@ func (c *Conn) relist(s *Stream) {
 
 // fill queues DATA of the streams that are ready, as far as the windows allow and room bytes. It stops where a Source is to be asked before it
 // can go on. c.mu is held.
-func (c *Conn) fill(room int) (asks request) {
+func (c *Conn) fill(room int) demand {
 	c.ready.allow(c.send.turn())
 	for room > 0 && c.peer.conn > 0 && !c.lifetime.reached(closing) {
 		w, most := c.ready.next()
@@ -59,7 +59,7 @@ func (c *Conn) fill(room int) (asks request) {
 			if n > room && c.send.queued() >= minFill {
 				break
 			}
-			return request{w, n, room}
+			return demand{w, n, room}
 		}
 		c.ready.served(w, n)
 		room -= n
@@ -75,7 +75,7 @@ func (c *Conn) fill(room int) (asks request) {
 			c.ready.remove(w)
 		}
 	}
-	return request{}
+	return demand{}
 }
 
 // endWait has the Write that waits return err. c.mu is held.
@@ -83,7 +83,7 @@ func (c *Conn) endWait(w *waiting, err error) {
 	if w.active {
 		c.ready.remove(w)
 		w.active = false
-		if w.supplied {
+		if w.asked {
 			w.ended = err // which supplied sends
 			return
 		}

@@ -17,11 +17,11 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	c.mu.Lock()
 	gen := s.gen
 	err := c.write(ctx, s, o)
-	idle, twice := false, false
+	unused, twice := false, false
 	if err == nil {
 		m := c.send.together()
 		if twice = o.Release && s.releasedSince(gen); o.Release && !twice {
-			idle = c.release(s)
+			unused = c.release(s)
 		}
 		c.send.flush(m)
 	}
@@ -32,8 +32,8 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	if err != nil {
 		o.failed(err)
 	}
-	if idle {
-		c.idled()
+	if unused {
+		c.becameUnused()
 	}
 	return err
 }
@@ -47,10 +47,10 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	c.mu.Lock()
 	gen := s.gen
 	err := c.write(ctx, s, o)
-	idle, twice := false, false
+	unused, twice := false, false
 	if err == nil && o.Release {
 		if twice = s.releasedSince(gen); !twice {
-			idle = c.release(s)
+			unused = c.release(s)
 		}
 	}
 	if err == nil && c.send.queued() >= batchLimit {
@@ -63,8 +63,8 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	if err != nil {
 		o.failed(err)
 	}
-	if idle {
-		c.idled()
+	if unused {
+		c.becameUnused()
 	}
 	return err
 }
