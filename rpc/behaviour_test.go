@@ -167,6 +167,7 @@ func TestHandlerErrors(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
+	t.Parallel()
 	unary, duplex := make(chan error, 10), make(chan error, 10)
 	svc := &testService{
 		unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -187,7 +188,7 @@ func TestDeadline(t *testing.T) {
 	// handled makes a call with a deadline and returns how its handler ended. On a busy machine a call may end before its handler
 	// begins: then there is another, with a later deadline.
 	handled := func(t *testing.T, call func(ctx context.Context) error, ended <-chan error) error {
-		for timeout := 250 * time.Millisecond; ; timeout *= 2 {
+		for timeout := 100 * time.Millisecond; ; timeout *= 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			wantCode(t, call(ctx), codes.DeadlineExceeded)
 			cancel()

@@ -23,6 +23,7 @@ const lateBy = 50 * time.Millisecond
 
 // Calls end while no data drains, in fake time: every delay is one that the code asks for, not the machine's.
 func TestDeadlineUnderAFullSocket(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []faultnet.Kind{faultnet.Memory, faultnet.MemoryTLS, faultnet.Pipe} {
 		for name, side := range stalledSides {
 			t.Run(fmt.Sprint(kind, " ", name), func(t *testing.T) {

@@ -92,6 +92,7 @@ var wideWindows = []rpc.ServerOption{rpc.InitialWindowSize(64 << 20), rpc.Initia
 // TestEndUnderAFullSocket stalls the connection, so that sockets and queues fill. Calls nevertheless end at
 // their deadline or when they are cancelled, while the stall lasts; and then Close returns.
 func TestEndUnderAFullSocket(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		f := newFaulty(t, kind, &testService{}, wideWindows...)
 		if _, err := f.calls.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
@@ -145,6 +146,7 @@ func TestEndUnderAFullSocket(t *testing.T) {
 // On the server's side, a handler returns from Send at its call's deadline, or when the client cancels, while
 // no data drains.
 func TestHandlerEndsUnderAFullSocket(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
 			t.Run(want.String(), func(t *testing.T) {
@@ -475,6 +477,7 @@ func TestNoTransparentRetryOfSentBytes(t *testing.T) {
 // TestCutAtEachByte ends the connection of a call after each thirteenth byte of either direction, with TARN_LONG=1 after each (but over TLS), by FIN
 // and by RST. The call has no deadline: it ends with UNAVAILABLE or, when its answer has come, with OK, and every buffer is freed.
 func TestCutAtEachByte(t *testing.T) {
+	t.Parallel()
 	eachKind(t, cutAtEachByte)
 }
 

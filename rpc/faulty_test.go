@@ -121,5 +121,16 @@ func eachKind(t *testing.T, f func(t *testing.T, kind faultnet.Kind)) {
 	}
 }
 
+// together runs subtests that wait most of the time at once, however many processors there are: of those with t.Parallel as many run as there
+// are processors.
+type together struct{ running sync.WaitGroup }
+
+func (w *together) run(t *testing.T, name string, f func(*testing.T)) {
+	w.running.Go(func() { t.Run(name, f) })
+}
+
+// wait returns when all have ended.
+func (w *together) wait() { w.running.Wait() }
+
 // endings are the ways in which a connection ends.
 var endings = map[string]faultnet.Ending{"FIN": faultnet.FIN, "RST": faultnet.RST}

@@ -45,6 +45,7 @@ func dialPipedHTTP2(t *testing.T, s *rpc.Server, opts ...rpc.DialOption) *rpc.Cl
 
 // TestHedgingOverTheWeb: TestHedging over Connect and gRPC-Web. A call commits to the first message there.
 func TestHedgingOverTheWeb(t *testing.T) {
+	t.Parallel()
 	for _, c := range hedgingScenes {
 		t.Run(c.name, func(t *testing.T) {
 			want := c.hedgingResult

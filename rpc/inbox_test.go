@@ -384,6 +384,7 @@ func uncheckedPool(t *testing.T) *tarn.Pool {
 // TestInboxEverySequence makes every sequence of moves up to a length, with all goroutines blocked between
 // two of them.
 func TestInboxEverySequence(t *testing.T) {
+	t.Parallel()
 	length := 4
 	if os.Getenv("TARN_LONG") != "" {
 		length = 5

@@ -44,13 +44,15 @@ func answersPings(fr *http2.Framer, n int) (pings int) {
 // TestIdleConnectionIsPinged: keepalive applies to connections without calls, whose memory has been given up: a peer that
 // answers is asked again, and the connection ends when it answers no more. The times are the shortest that grpc-go permits.
 func TestIdleConnectionIsPinged(t *testing.T) {
+	t.Parallel()
 	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	cert, roots := testcert.New(t)
 	serverTLS := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}}
 	clientTLS := &tls.Config{RootCAs: roots, ServerName: testcert.Name, NextProtos: []string{"h2"}}
+	var alongside together
+	defer alongside.wait()
 	for name, secure := range map[string]bool{"plain": false, "tls": true} {
-		t.Run("server/"+name, func(t *testing.T) {
-			t.Parallel()
+		alongside.run(t, "server/"+name, func(t *testing.T) {
 			creds := insecure.NewCredentials()
 			if secure {
 				creds = credentials.NewTLS(serverTLS)
@@ -74,8 +76,7 @@ func TestIdleConnectionIsPinged(t *testing.T) {
 		if testing.Short() {
 			continue // a client asks after ten seconds at the earliest
 		}
-		t.Run("client/"+name, func(t *testing.T) {
-			t.Parallel()
+		alongside.run(t, "client/"+name, func(t *testing.T) {
 			lis := listenTCP(t)
 			defer lis.Close()
 			pings := make(chan int, 1)

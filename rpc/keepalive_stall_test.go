@@ -179,6 +179,7 @@ const (
 // client and server, and each handler's context with Canceled, within bounds if the side that has to
 // notice is Tarn's. (grpc-go's server does not end an old connection whose socket is full.)
 func TestKeepaliveUnderAFullSocket(t *testing.T) {
+	t.Parallel()
 	faults := []fault{stall, toClient, toServer, stallFIN, stallRST}
 	aged := settings{params: keepalive.ServerParameters{MaxConnectionAge: 30 * time.Second, MaxConnectionAgeGrace: 10 * time.Second}}
 	for _, k := range []keeping{
@@ -203,12 +204,15 @@ func TestKeepaliveUnderAFullSocket(t *testing.T) {
 // take. The client's is ten seconds, and runs with TARN_LONG=1, as do all faults with each kind of connection: the usual form has all of them
 // with TCP, and the short form one of them with each kind.
 func TestKeepaliveUnderAFullSocketForReal(t *testing.T) {
+	t.Parallel()
 	faults := []fault{stall, toClient, toServer, stallFIN, stallRST}
 	all := []keeping{
 		{"server's keepalive", settings{params: keepalive.ServerParameters{Time: time.Second, Timeout: time.Second}}, faults, []string{theServer}, hang},
 		{"age and grace", settings{params: keepalive.ServerParameters{MaxConnectionAge: time.Second, MaxConnectionAgeGrace: time.Second / 2}}, faults, []string{theServer}, hang},
 	}
 	long := os.Getenv("TARN_LONG") != ""
+	var alongside together
+	defer alongside.wait()
 	if long {
 		all = append(all, keeping{"client's keepalive", settings{pings: keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}}, faults, []string{theClient}, 2 * hang})
 	}
@@ -219,8 +223,7 @@ func TestKeepaliveUnderAFullSocketForReal(t *testing.T) {
 				some = some[:1]
 			}
 			for _, f := range some {
-				t.Run(fmt.Sprint(k.name, "/", kind, "/", f.name), func(t *testing.T) {
-					t.Parallel() // each waits most of the time
+				alongside.run(t, fmt.Sprint(k.name, "/", kind, "/", f.name), func(t *testing.T) {
 					k.run(t, kind, f, makers{ofTarn, ofTarn}, k.bound)
 				})
 			}

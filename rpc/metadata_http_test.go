@@ -137,6 +137,7 @@ func (s *spoiling) makeSpoiled(t *testing.T, client grpc.ClientConnInterface) (o
 // TestFieldsOfHTTPInMetadata: metadata with the names of HTTP's own fields spoils no call. Tarn's sides send none of it; what grpc-go's
 // send is passed on as by grpc-go.
 func TestFieldsOfHTTPInMetadata(t *testing.T) {
+	t.Parallel()
 	const serve, onNetHTTP, onH2HTTP = "Serve", "ServeHTTP on net/http", "ServeHTTP on h2http"
 	s := &spoiling{}
 	start := map[string]string{}

@@ -206,6 +206,7 @@ func TestOneByteHoldsLittle(t *testing.T) {
 // TestOneByteHoldsLittleOnClients does the same for responses: to unary calls, to streams that are not read
 // yet, and to streams that RecvMsg waits on.
 func TestOneByteHoldsLittleOnClients(t *testing.T) {
+	t.Parallel()
 	const streams = 1000
 	calls := map[string]func(ctx context.Context, c pb.TestServiceClient){
 		"unary": func(ctx context.Context, c pb.TestServiceClient) { c.UnaryCall(ctx, &pb.SimpleRequest{}) },

@@ -94,6 +94,7 @@ const floodBound = 4 << 20
 // TestFloodsIntoAFullSocket sends PINGs and SETTINGS whose acknowledgements cannot leave. The connection ends, the
 // server logs and counts why, and its buffers never exceed floodBound.
 func TestFloodsIntoAFullSocket(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped, faultnet.Memory} {
 		for _, f := range floods {
 			t.Run(kind.String()+"/"+f.name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 // incomplete. The connection is read slowly, which is logged, and ends after 20 seconds, the handlers are bounded, and the
 // calls on another connection succeed. With the race detector the limits are lower.
 func TestRapidResetAtDefaultLimits(t *testing.T) {
+	t.Parallel()
 	for name, complete := range map[string][]byte{"handlers run on": prefixed(0, nil), "handlers never start": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -251,6 +251,7 @@ var retryScenes = []struct {
 // TestRetriesOverEachCarrier: the retry policy decides alike on every kind of call over every carrier, and as grpc-go's client does. An attempt
 // that is not the first is sent all of the request.
 func TestRetriesOverEachCarrier(t *testing.T) {
+	t.Parallel()
 	for _, by := range triedClients() {
 		t.Run(by.name, func(t *testing.T) {
 			for _, scene := range retryScenes {
@@ -289,6 +290,7 @@ func TestRetriesOverEachCarrier(t *testing.T) {
 // TestRetriesEndWithTheCall: a call whose deadline passes, or that is cancelled, in an attempt that is not the first ends for that reason,
 // over every carrier.
 func TestRetriesEndWithTheCall(t *testing.T) {
+	t.Parallel()
 	for _, by := range triedClients() {
 		t.Run(by.name, func(t *testing.T) {
 			for _, kind := range triedKinds {

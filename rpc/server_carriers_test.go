@@ -442,6 +442,7 @@ var scenes = []scene{
 // TestHandlersOverEachCarrier: tap, statistics handlers, interceptors and handlers are called in the same order, and clients see the same of each end
 // of a handler, in whatever way the call has come: as with grpc-go's server. Connect's errors of unary calls have all metadata in the trailer.
 func TestHandlersOverEachCarrier(t *testing.T) {
+	t.Parallel()
 	faultnet.NeedsTCP(t, "net/http serves and dials")
 	const length = 2000
 	for _, w := range ways {

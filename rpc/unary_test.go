@@ -10,6 +10,7 @@ import (
 )
 
 func TestUnaryEcho(t *testing.T) {
+	t.Parallel()
 	eachPairing(t, &testService{}, func(t *testing.T, c pb.TestServiceClient) {
 		for _, n := range sizes() {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -26,6 +27,7 @@ func TestUnaryEcho(t *testing.T) {
 }
 
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	eachPairing(t, &testService{}, func(t *testing.T, c pb.TestServiceClient) {
 		t.Run("duplex", func(t *testing.T) {
 			s, err := c.FullDuplexCall(ctxFor(t))

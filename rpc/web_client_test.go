@@ -117,6 +117,7 @@ func asked(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error
 var webSizes = []int{0, 1, 1000, 70000, 500000}
 
 func TestWebClientUnary(t *testing.T) {
+	t.Parallel()
 	for _, call := range []struct {
 		name string
 		opts []grpc.CallOption
@@ -148,6 +149,7 @@ func TestWebClientUnary(t *testing.T) {
 }
 
 func TestWebClientStatus(t *testing.T) {
+	t.Parallel()
 	eachWeb(t, &testService{unary: asked}, func(t *testing.T, c pb.TestServiceClient, major int) {
 		for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 			var trail metadata.MD
