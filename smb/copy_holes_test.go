@@ -45,11 +45,20 @@ func rangesOf(t *testing.T, share *smb.Share, name string) []smb.Range {
 	return list
 }
 
-// layouts are sparse files: their sizes and data.
-func layouts() map[string]struct {
+// layout is a sparse file: its size and data.
+type layout struct {
 	size int64
 	data []smb.Range
-} {
+}
+
+// slow is whether t, of a mode, leaves a layout out: file systems take seconds to empty a file of so many ranges. Plain sessions of the usual form
+// have them all, and TestManyRanges lists as many on a scripted server.
+func (l layout) slow(t *testing.T) bool {
+	return len(l.data) > 4096 && (testing.Short() || path.Base(t.Name()) != rig.Plain.Name())
+}
+
+// layouts are sparse files.
+func layouts() map[string]layout {
 	const page = 4 << 10
 	every := func(n int) (list []smb.Range) {
 		for i := range n {
@@ -57,10 +66,7 @@ func layouts() map[string]struct {
 		}
 		return list
 	}
-	return map[string]struct {
-		size int64
-		data []smb.Range
-	}{
+	return map[string]layout{
 		"in the last page":       {201*page + 55, append(every(100), smb.Range{Offset: 200 * page, Length: page + 55})},
 		"hole at the end":        {1<<20 + 123, []smb.Range{{Offset: 0, Length: 64 << 10}}},
 		"hole at the start":      {1<<20 + 123, []smb.Range{{Offset: 512 << 10, Length: 512<<10 + 123}}},
@@ -80,8 +86,8 @@ func TestCopyKeepsHoles(t *testing.T) {
 	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
 		share := mount(t, srv, smb.Dialer{})
 		for name, l := range layouts() {
-			if len(l.data) > 4096 && (testing.Short() || path.Base(t.Name()) != rig.Plain.Name()) {
-				continue // file systems take seconds to empty such a file; TestManyRanges lists as many on a scripted server
+			if l.slow(t) {
+				continue
 			}
 			t.Run(name, func(t *testing.T) {
 				want := sparseFile(t, share, "from", l.size, l.data)

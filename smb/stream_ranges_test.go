@@ -31,6 +31,9 @@ func TestRanges(t *testing.T) {
 	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
 		share := mount(t, srv, smb.Dialer{})
 		for name, l := range layouts() {
+			if l.slow(t) {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				want := sparseFile(t, share, "from", l.size, l.data)
 				from, err := share.Open("from")
