@@ -62,7 +62,6 @@ func (a *webAttempt) open(c *call, out h2.Out) (progress, error) {
 		a.finish(status.Convert(err), maybeProcessed, nil)
 		return maybeProcessed, err
 	}
-	sent := func() {}
 	switch {
 	case out.Ending != h2.End:
 		var body *io.PipeReader
@@ -72,21 +71,27 @@ func (a *webAttempt) open(c *call, out h2.Out) (progress, error) {
 		body := &requestMessage{m: message.Message{Buf: out.Data, Chain: out.Rest}}
 		out.Data, out.Rest = tarn.Buffer{}, nil
 		body.set(r)
-		a.x.upload, sent = body, func() { body.end(a.x.conns) }
+		a.x.upload = body
 	default:
 		r.Body = http.NoBody
 	}
 	begun = true
 	a.ctx, a.cancel = ctx, cancel
-	go a.exchange(r, sent)
+	go a.exchange(r)
 	return maybeProcessed, nil
 }
 
-// exchange sends r and receives the response up to its first frame. sent is called when the round tripper does not need r's body any more.
-func (a *webAttempt) exchange(r *http.Request, sent func()) {
+// exchange sends r and receives the response up to its first frame.
+func (a *webAttempt) exchange(r *http.Request) {
 	err := a.x.failure(errExited) // a function of the application's may end the goroutine
 	defer func() {
-		sent()
+		switch upload := a.x.upload; {
+		case upload == nil:
+		case err != nil:
+			upload.end(a.x.conns)
+		default:
+			upload.free() // the round tripper may be reading the body after the response's header; release ends that
+		}
 		if err != nil {
 			r.Body.Close() // a round tripper that has ended the goroutine has not closed it, and SendMsg would wait
 		}
