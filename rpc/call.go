@@ -78,6 +78,9 @@ func (c *call) settle(cfg *serviceConfig, mc *methodConfig, bad error) error {
 	}
 	c.at, c.deadline = c.ctx.Deadline()
 	c.tagged = c.ctx
+	if c.cancel != nil && c.ctx.Err() != nil {
+		return status.FromContextError(c.ctx.Err()).Err() // a timeout of zero: there is no attempt
+	}
 	return nil
 }
 

@@ -88,6 +88,21 @@ func TestStatsOfACallWithoutARequest(t *testing.T) {
 	}
 }
 
+// TestStatsOfATimeoutOfZero: a call whose method has a timeout of zero in the service config has no attempt, and stats handlers do not learn of it.
+func TestStatsOfATimeoutOfZero(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	l := newEventLog()
+	cc := dialTarn(t, addr, rpc.WithStatsHandler(l), rpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"0s"}]}`))
+	c := pb.NewTestServiceClient(cc)
+	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.DeadlineExceeded)
+	_, err = c.FullDuplexCall(ctxFor(t))
+	wantCode(t, err, codes.DeadlineExceeded)
+	if events := l.sofar(); count(events, "Begin")+count(events, "End") > 0 {
+		t.Errorf("the stats handler saw\n%s", strings.Join(events, "\n"))
+	}
+}
+
 // sofar returns the events so far.
 func (l *eventLog) sofar() []string {
 	l.mu.Lock()
