@@ -71,7 +71,7 @@ func (c *serverCall) putHeader(out *h2.Out) error {
 	}
 	c.state = headerWritten
 	out.Block = block.Block
-	if len(c.conn.srv.opts.stats) > 0 {
+	if len(c.conn.srv.opts.stats) > 0 && c.Err() == nil { // otherwise no header leaves any more
 		c.statsOutHeader(c)
 	}
 	return nil

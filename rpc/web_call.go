@@ -231,6 +231,9 @@ func (a webAddr) String() string { return string(a) }
 
 // writeHeader sends the header, but for unary calls of Connect. sendMu is held.
 func (c *webCall) writeHeader() error {
+	if err := c.Err(); err != nil { // net/http may take it all the same
+		return status.FromContextError(err).Err()
+	}
 	if c.early {
 		// The header has the status and the trailer, which are not known yet.
 		c.state = headerSealed
@@ -303,7 +306,7 @@ func (c *webCall) putHeader() error {
 	if c.early {
 		c.addFields(earlyTrailer, c.trailer)
 	}
-	if len(c.srv.opts.stats) > 0 {
+	if len(c.srv.opts.stats) > 0 && !c.left() {
 		c.statsOutHeader(c)
 	}
 	return nil
@@ -370,13 +373,14 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 }
 
 // writeStatus sends the status, nil for OK, as far as the protocol has it in the body; net/http sends what is in trailers when ServeHTTP returns.
-// sendMu is held.
+// It returns st if the client has gone, as over a connection of Serve. sendMu is held.
 func (c *webCall) writeStatus(st *status.Status, at statusTime) (*status.Status, error) {
 	if c.over { // a stats handler that was called after the status has failed
 		return st, errCallOver
 	}
 	// A handler that was ended by the deadline, the client or Stop may return any error, or none; the context has the cause. Over gRPC its stream
 	// has been reset.
+	handlers := st
 	if code := st.Code(); (code == codes.Canceled || code == codes.OK) && c.Err() != nil {
 		st = c.endStatus()
 	}
@@ -393,10 +397,14 @@ func (c *webCall) writeStatus(st *status.Status, at statusTime) (*status.Status,
 			}
 		}
 	}
-	if err := c.end(st, begun); err != nil {
+	err := c.end(st, begun)
+	if c.left() {
+		return handlers, context.Canceled
+	}
+	if err != nil {
 		return st, err
 	}
-	return st, c.r.Context().Err() // not nil: the client has gone
+	return st, c.r.Context().Err()
 }
 
 // end ends the response with st after a header of the state begun. sendMu is held.

@@ -98,6 +98,15 @@ func (c *webCall) endStatus() *status.Status {
 	return status.FromContextError(c.Err())
 }
 
+// left reports whether the client has ended the call, or its connection.
+func (c *webCall) left() bool {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	err := c.life.state.Err()
+	// After Stop or the deadline the end of the reads may have ended the request's context.
+	return !c.life.stopped && (err == nil || err == context.Canceled) && c.r.Context().Err() == context.Canceled
+}
+
 // halt ends the call because of Stop. What it calls may be another package's and may block.
 func (c *webCall) halt() {
 	c.life.mu.Lock()
