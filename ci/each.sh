@@ -1,15 +1,31 @@
 #!/bin/sh
-# each.sh TARGET... makes one target after the other, also after one has failed. At the end it prints how long each took, which
-# tests were left out because a program is missing, and which targets failed.
+# each.sh TARGET... makes one target after the other, also after one has failed. Of TARGET+TARGET+... the second and those after it are made one
+# after the other beside the first, with less of the processors, and their output follows the first's. At the end it prints how long each
+# took, which tests were left out because a program is missing, and which targets failed.
 set -u
 TARN_LEFT_OUT=${TARN_LEFT_OUT:-$(mktemp)}
 export TARN_LEFT_OUT
-took='' failed=''
-for target; do
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+
+# one makes a target by the command that follows it, and records how long that took, and whether it failed.
+one() {
+	target=$1
+	shift
 	echo "== $target"
 	begun=$(date +%s)
-	"${MAKE:-make}" --no-print-directory "$target" || failed="$failed $target"
-	took="$took $target $(($(date +%s) - begun))s"
+	"$@" "${MAKE:-make}" --no-print-directory "$target" || printf ' %s' "$target" >> "$results/failed"
+	printf ' %s %ss' "$target" $(($(date +%s) - begun)) >> "$results/took"
+}
+for targets; do
+	first=${targets%%+*}
+	beside=$(echo "${targets#"$first"}" | tr + ' ')
+	for target in $beside; do
+		one "$target" nice -n 5
+	done > "$results/beside" 2>&1 &
+	one "$first" env
+	wait
+	cat "$results/beside"
 done
 if [ -s "$TARN_LEFT_OUT" ]; then
 	echo
@@ -17,6 +33,6 @@ if [ -s "$TARN_LEFT_OUT" ]; then
 	sort -u "$TARN_LEFT_OUT" | sed 's/^/  /'
 fi
 rm -f "$TARN_LEFT_OUT"
-echo "TOOK:$took"
-[ -z "$failed" ] || echo "FAILED:$failed"
-[ -z "$failed" ]
+echo "TOOK:$(cat "$results/took")"
+[ ! -f "$results/failed" ] || echo "FAILED:$(cat "$results/failed")"
+[ ! -f "$results/failed" ]

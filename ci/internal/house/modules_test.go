@@ -65,7 +65,7 @@ func TestSameVersions(t *testing.T) {
 		}
 		return all
 	}
-	for _, pair := range [][2]string{{"cmd/tarn", "interop"}, {"examples", "interop"}, {"vet", "cmd/tarn"}} {
+	for _, pair := range [][2]string{{"cmd/tarn", "interop"}, {"examples", "interop"}, {"vet", "cmd/tarn"}, {"examples/xds", "interop"}, {"interop/conformance", "interop"}} {
 		one, other := versions(pair[0]), versions(pair[1])
 		shared := 0
 		for module, version := range one {
