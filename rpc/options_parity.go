@@ -7,8 +7,10 @@ import (
 
 // InTapHandle calls h when the header of a call has arrived, before a handler is started and before a unary
 // request is read. An error refuses the call: with its own status, or PERMISSION_DENIED. h runs on the
-// goroutine that reads the connection and must not block; its context ends at the call's deadline. It panics when
-// set twice.
+// goroutine that reads the connection and must not block; its context ends at the call's deadline. A panic of h
+// refuses the call with INTERNAL and is reported as that of a handler (grpc-go's ends the process). As in grpc-go, h
+// must not call Stop, which waits for that goroutine, nor runtime.Goexit, which ends it: the calls of the connection
+// end at their deadlines then, and Stop does not return. It panics when set twice.
 func InTapHandle(h tap.ServerInHandle) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.tap != nil {

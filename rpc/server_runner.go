@@ -143,7 +143,7 @@ func (r *runner) tap(c serverCarrier) *status.Status {
 			ctx, cancel = context.WithDeadline(ctx, at)
 			context.AfterFunc(c, cancel)
 		}
-		user, err := f(ctx, &tap.Info{FullMethodName: c.asked().path, Header: c.incoming()})
+		user, err := r.callTap(c, f, ctx)
 		if err == nil {
 			err = status.FromContextError(ctx.Err()).Err()
 		}
@@ -157,6 +157,12 @@ func (r *runner) tap(c serverCarrier) *status.Status {
 		return status.FromContextError(context.DeadlineExceeded)
 	}
 	return nil
+}
+
+// callTap calls InTapHandle's function, whose panic refuses the call: it may run on the goroutine that reads a connection.
+func (r *runner) callTap(c serverCarrier, f tap.ServerInHandle, ctx context.Context) (user context.Context, err error) {
+	defer r.recover(c, &err)
+	return f(ctx, &tap.Info{FullMethodName: c.asked().path, Header: c.incoming()})
 }
 
 // refusedBy is the status of a call that InTapHandle's function refused with err.
