@@ -1,7 +1,7 @@
 # Builds, checks and tests Tarn. `make help` lists the targets.
 #
 # make test takes at most ten minutes on two cores, from empty caches. Continuous integration (.ci/run) also installs the peers
-# that the tests talk to (make deps), and runs race, peers and what checks runs: an hour in all.
+# that the tests talk to (make deps), and runs race, peers and what checks runs, within an hour.
 
 GO      ?= go
 # Modules that users may require, and those for our own use: peers, suites, benchmarks.
