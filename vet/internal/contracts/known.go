@@ -10,13 +10,14 @@ import (
 // implementation of references.
 
 var (
-	Borrows  = Param{Effect: Borrow}
-	Takes    = Param{Effect: Take}
-	takenOK  = Param{Effect: Take, When: IfTrue, At: 1}
-	owned    = Result{Source: Owned}
-	ownedNil = Result{Source: Owned, When: IfNil, At: 1}
-	sameOK   = Result{Source: Same, When: IfTrue, At: 1}
-	nothing  = Result{}
+	Borrows   = Param{Effect: Borrow}
+	Takes     = Param{Effect: Take}
+	takenOK   = Param{Effect: Take, When: IfTrue, At: 1}
+	drainsNil = Param{Effect: Drain, When: IfNil, At: 1} // a Chain that is too short stays as it is
+	owned     = Result{Source: Owned}
+	ownedNil  = Result{Source: Owned, When: IfNil, At: 1}
+	sameOK    = Result{Source: Same, When: IfTrue, At: 1}
+	nothing   = Result{}
 )
 
 func fills(rest ...Param) *Contract {
@@ -70,9 +71,9 @@ var primitives = map[string]*Contract{
 	"Chain.PrependBytes": fills(),
 	"Chain.AppendChain":  fills(Param{Effect: Empty}),
 	"Chain.ReadFrom":     fills(),
-	"Chain.Cut":          on(Drain, ownedNil, nothing),
-	"Chain.CutTo":        {Params: []Param{{Effect: Drain}, {Effect: Fill}}},
-	"Chain.Next":         on(Drain, ownedNil, nothing),
+	"Chain.Cut":          {Params: []Param{drainsNil}, Results: []Result{ownedNil, nothing}},
+	"Chain.CutTo":        {Params: []Param{{Effect: Drain, When: IfNil}, {Effect: Fill}}},
+	"Chain.Next":         {Params: []Param{drainsNil}, Results: []Result{ownedNil, nothing}},
 	"Chain.NextSegment":  on(Drain, owned),
 	"Chain.Discard":      on(Drain),
 	"Chain.Read":         on(Drain),

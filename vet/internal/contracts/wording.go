@@ -12,6 +12,8 @@ import (
 // The wording by which a doc comment states ownership; doc.go of package tarn defines it.
 var (
 	takesWords   = regexp.MustCompile(`(?i)\btak(?:es|ing) ownership\b(?: of (?:it\b|all\b|the argument|(?:what )?((?:[\pL_][\pL\pN_.]*)(?:(?:, | and |, and )[\pL_][\pL\pN_.]*)*)))?`)
+	takesIn      = regexp.MustCompile(`\btakes ownership of the [\pL]+ in ([\pL_][\pL\pN_]*)`)
+	takesIt      = regexp.MustCompile(`\b([\pL_][\pL\pN_]*), which (?:it|this) takes ownership of\b`)
 	borrowsWords = regexp.MustCompile(`(?i)\bborrows\b(?: ((?:[\pL_][\pL\pN_]*)(?:(?:, | and |, and )[\pL_][\pL\pN_]*)*))?`)
 	isBorrowed   = regexp.MustCompile(`\b([\pL_][\pL\pN_]*) (?:is|are) borrowed\b`)
 	keepsWords   = regexp.MustCompile(`(?i)\bstays? the caller's\b|\bstill the caller's\b`)
@@ -37,6 +39,16 @@ func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Cont
 		}
 		for _, sub := range m {
 			said = declare(t, c, vars, sub[1], p) || said
+		}
+	}
+	for _, words := range []*regexp.Regexp{takesIn, takesIt} {
+		for _, sub := range words.FindAllStringSubmatch(text, -1) {
+			for i, v := range vars {
+				if v.Name() == sub[1] && c.Declared&(1<<i) == 0 && t.Pointee(v.Type()) != kinds.Untracked {
+					c.Set(i, fit(t, v.Type(), Param{Effect: Take}))
+					said = true
+				}
+			}
 		}
 	}
 	for _, words := range []*regexp.Regexp{borrowsWords, isBorrowed} {
@@ -73,6 +85,41 @@ func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Cont
 		return nil
 	}
 	return c
+}
+
+// sameAs is the beginning of a comment such as "sendLocked is send. mu is held."
+var sameAs = regexp.MustCompile(`^([\pL_][\pL\pN_]*) is ([\pL_][\pL\pN_]*)\b`)
+
+// SameAs is the name of the function of which a comment says that it is another one, by the first words; "" if it says nothing of that kind.
+func SameAs(doc *ast.CommentGroup, name string) string {
+	if doc == nil {
+		return ""
+	}
+	if m := sameAs.FindStringSubmatch(doc.Text()); m != nil && m[1] == name {
+		return m[2]
+	}
+	return ""
+}
+
+// As adds what the contract of another function declares of parameters that have the same name and type. It returns nil if there is
+// nothing.
+func As(own, other *Contract, sig, otherSig *types.Signature) *Contract {
+	vars, others := Arguments(sig), Arguments(otherSig)
+	for i, v := range vars {
+		for j, o := range others {
+			p := other.Param(j)
+			if other.Declared&(1<<j) == 0 || v.Name() != o.Name() || !types.Identical(v.Type(), o.Type()) || p.When != Always {
+				continue
+			}
+			if own == nil {
+				own = &Contract{Params: make([]Param, len(vars)), Results: make([]Result, sig.Results().Len())}
+			}
+			if own.Declared&(1<<i) == 0 {
+				own.Set(i, p)
+			}
+		}
+	}
+	return own
 }
 
 // declare gives the effect p to the arguments in names, or to all that hold references when names is empty.

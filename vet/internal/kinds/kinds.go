@@ -129,8 +129,8 @@ func (t *Types) Holds(typ types.Type) bool {
 	return t.Of(typ) != Untracked || t.Pointee(typ) != Untracked
 }
 
-// unit reports whether a type is a struct with a method Free of its own: what is in it is freed together.
-func (t *Types) unit(typ types.Type) bool {
+// Unit reports whether a type is a struct with a method Free of its own: what is in it is freed together.
+func (t *Types) Unit(typ types.Type) bool {
 	named, ok := types.Unalias(typ).(*types.Named)
 	if !ok || t.Of(typ) != Composite {
 		return false
@@ -175,7 +175,7 @@ func (t *Types) OnlyLeaf(typ types.Type) (path places.Path, ok bool) {
 			n++
 			return
 		}
-		if at != (places.Path{}) && t.unit(typ) {
+		if at != (places.Path{}) && t.Unit(typ) {
 			path = at
 			n++
 			return

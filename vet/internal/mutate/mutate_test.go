@@ -175,7 +175,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 			for m := range work {
 				isNew := func(f driver.Finding) bool { return !known[signature(f)] }
 				after, err := m.Alone(vet.Analyzer, facts, src)
-				if err != nil || !slices.ContainsFunc(after, isNew) {
+				if (err != nil || !slices.ContainsFunc(after, isNew)) && os.Getenv("TARNVET_ALONE") == "" {
 					after, err = m.Run(vet.Analyzer, facts, src)
 				}
 				mu.Lock()

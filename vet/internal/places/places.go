@@ -313,7 +313,11 @@ func RootText(v ssa.Value) string {
 	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
 		return v.Name()
 	case *ssa.Alloc:
-		if token.IsIdentifier(v.Comment) && v.Comment != "complit" && v.Comment != "new" && v.Comment != "varargs" {
+		switch v.Comment {
+		case "complit", "new", "varargs", "makeslice", "slicelit":
+			return "" // no variable
+		}
+		if token.IsIdentifier(v.Comment) {
 			return v.Comment
 		}
 	}

@@ -231,6 +231,7 @@ func (f *function) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a s
 		}
 	case contracts.Fill:
 		f.put(a, pos)
+		f.hoard(a, pos)
 		f.fill(s, b, pos)
 		if fn := code.Callee(c); fn != nil && contracts.Primitive(f.kinds, fn) == nil {
 			f.perhaps(s, fn, b, v, pos)

@@ -45,6 +45,7 @@ type Checker struct {
 	panics    map[*ssa.Function]bool // literals that panic on purpose
 	implement map[*types.Func][]*types.Func
 	filled    map[field]token.Pos // fields in which references are stored, and the first position
+	told      map[ssa.Value]bool  // variables and slices of which a leak has been reported
 	reports   *report.Reporter
 	summary   Summary
 }
@@ -54,7 +55,7 @@ func New(pass *analysis.Pass, holds *kinds.Types, sites map[token.Pos]report.Sit
 	c := &Checker{
 		pass: pass, kinds: holds, sites: sites,
 		contracts: map[*types.Func]*contracts.Contract{}, imported: map[*types.Func]*contracts.Contract{}, anon: map[*ssa.Function]*contracts.Contract{}, panics: map[*ssa.Function]bool{},
-		implement: map[*types.Func][]*types.Func{}, filled: map[field]token.Pos{}, reports: reports,
+		implement: map[*types.Func][]*types.Func{}, filled: map[field]token.Pos{}, told: map[ssa.Value]bool{}, reports: reports,
 	}
 	c.declarations()
 	return c
@@ -66,6 +67,7 @@ func (c *Checker) Run(fns []*ssa.Function) Summary {
 		c.function(fn)
 	}
 	c.unfreed(fns)
+	c.unended(fns)
 	for fn, con := range c.contracts {
 		if con.Says() {
 			c.pass.ExportObjectFact(fn, con)
@@ -82,6 +84,10 @@ const helperBlocks = 12
 func (c *Checker) function(fn *ssa.Function) {
 	mentions := c.mentions(fn)
 	obj, _ := fn.Object().(*types.Func)
+	if fact := new(contracts.Contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {
+		c.contracts[obj] = fact // the body was left out; the contract is known
+		return
+	}
 	if !mentions && (len(fn.Blocks) > helperBlocks || !aboutErrors(fn.Signature)) {
 		if con := c.passes(fn, nil); obj != nil && con != nil && c.contracts[obj] == nil {
 			c.contracts[obj] = con
@@ -90,10 +96,6 @@ func (c *Checker) function(fn *ssa.Function) {
 	}
 	if mentions {
 		c.summary.Functions++
-	}
-	if fact := new(contracts.Contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {
-		c.contracts[obj] = fact // the body was left out; the contract is known
-		return
 	}
 	entry := c.contracts[obj]
 	if obj != nil && contracts.Primitive(c.kinds, obj) != nil && c.inTarn() {
@@ -109,6 +111,7 @@ func (c *Checker) function(fn *ssa.Function) {
 		}
 	}
 	f.run()
+	f.unfreedHoards()
 	for pos, live := range f.frees {
 		if !live && !f.cut {
 			c.summary.Idle = append(c.summary.Idle, pos)

@@ -59,10 +59,32 @@ func (c *Checker) declarations() {
 			c.contracts[fn] = con
 		}
 	}
+	for _, fn := range order {
+		if to := c.sibling(fn, contracts.SameAs(docs[fn], fn.Name())); to != nil && c.contracts[to] != nil {
+			if con := contracts.As(c.contracts[fn], c.contracts[to], fn.Signature(), to.Signature()); con != nil {
+				c.contracts[fn] = con
+			}
+		}
+	}
 	c.inherit(order)
 	for _, fn := range order {
 		c.missing(fn, names[fn])
 	}
+}
+
+// sibling is the method of fn's receiver, or the function of the package, that has a name.
+func (c *Checker) sibling(fn *types.Func, name string) *types.Func {
+	if name == "" || name == fn.Name() {
+		return nil
+	}
+	var obj types.Object
+	if recv := fn.Signature().Recv(); recv != nil {
+		obj, _, _ = types.LookupFieldOrMethod(recv.Type(), true, fn.Pkg(), name)
+	} else {
+		obj = fn.Pkg().Scope().Lookup(name)
+	}
+	to, _ := obj.(*types.Func)
+	return to
 }
 
 func firstDoc(docs ...*ast.CommentGroup) *ast.CommentGroup {

@@ -231,8 +231,13 @@ func (f *function) drained(s *state, b binding, p contracts.Param, v ssa.Value, 
 		switch {
 		case p.Effect == contracts.Drain:
 			// The remaining length is not tracked.
-			if l.st == held {
-				l.st = unknown
+			if l.st != held {
+				break
+			}
+			l.st = unknown
+			if key, ok := f.outcome(v, p.When, p.At); ok && p.When == contracts.IfNil && l.key == nil {
+				l.key, l.alt = key, held
+				s.unlearn(key)
 			}
 		case p.When == contracts.IfNil:
 			key, ok := f.outcome(v, p.When, p.At)

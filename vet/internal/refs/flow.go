@@ -42,10 +42,11 @@ type function struct {
 	returns   bool // a path reaches a return
 	// now is the instruction that runs; deferring the defer statement whose call runs.
 	now, deferring token.Pos
-	strays         map[ssa.Value]bool // roots of places whose content is freed or given away after it was forgotten
-	takesOut       *bool              // see emptied
-	loops          *bool              // see loopsOver
-	frees          map[token.Pos]bool // calls of Free, and whether one path had something to free
+	strays         map[ssa.Value]bool      // roots of places whose content is freed or given away after it was forgotten
+	takesOut       *bool                   // see emptied
+	loops          *bool                   // see loopsOver
+	frees          map[token.Pos]bool      // calls of Free, and whether one path had something to free
+	hoards         map[ssa.Value]token.Pos // slices and arrays in whose elements references are stored
 }
 
 // exit is one exit from the function.
@@ -105,7 +106,7 @@ func (f *function) olderOf(r *ref) *ref {
 func (c *Checker) newFunction(fn *ssa.Function, entry *contracts.Contract) *function {
 	f := &function{
 		Checker: c, fn: fn, entry: entry,
-		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{},
+		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{}, hoards: map[ssa.Value]token.Pos{},
 	}
 	f.live, f.again = code.Live(f.fn), code.Loops(f.fn)
 	f.conditions()
@@ -426,6 +427,77 @@ func (f *function) enter(s *state) {
 			s.Mem[places.Of(p)] = b
 		}
 	}
+	for _, v := range f.fn.FreeVars {
+		if call := f.handedIn(v); call != nil {
+			r := f.refAt(refKey{v: v, from: fromMemory}, kinds.Handle, call.Pos())
+			r.site, r.field = nil, v.Name()
+			s.lives[r] = life{st: held}
+			s.Mem[places.Of(v)] = binding{refs: []*ref{r}}
+		}
+	}
+}
+
+// handedIn is the call that returned the reference in a variable that a literal captures, if that runs once, in a goroutine of its own, and
+// nothing else uses the variable but to look at it: the literal owns the reference then. Otherwise it is nil.
+func (f *function) handedIn(v *ssa.FreeVar) *ssa.Call {
+	if f.kinds.Pointee(v.Type()) != kinds.Handle {
+		return nil
+	}
+	mc := madeBy(f.fn)
+	if mc == nil || !onlySpawned(mc) {
+		return nil
+	}
+	variable, ok := mc.Bindings[slices.Index(f.fn.FreeVars, v)].(*ssa.Alloc)
+	if !ok {
+		return nil
+	}
+	var call *ssa.Call
+	for _, u := range *variable.Referrers() {
+		switch u := u.(type) {
+		case *ssa.Store:
+			from, ok := u.Val.(*ssa.Call)
+			if !ok || call != nil {
+				return nil
+			}
+			call = from
+		case *ssa.UnOp:
+			if f.released(u) {
+				return nil
+			}
+		case *ssa.MakeClosure:
+			if u != mc {
+				return nil
+			}
+		case *ssa.DebugRef:
+		default:
+			return nil
+		}
+	}
+	if call == nil || call.Block() != mc.Block() {
+		return nil
+	}
+	if res := f.contractOf(&call.Call).Result(0); res.Source != contracts.Owned || res.When != contracts.Always {
+		return nil
+	}
+	return call
+}
+
+// madeBy is the instruction that makes a literal, if there is one.
+func madeBy(fn *ssa.Function) (made *ssa.MakeClosure) {
+	if fn.Parent() == nil {
+		return nil
+	}
+	for _, b := range fn.Parent().Blocks {
+		for _, instr := range b.Instrs {
+			if mc, ok := instr.(*ssa.MakeClosure); ok && mc.Fn == ssa.Value(fn) {
+				if made != nil {
+					return nil
+				}
+				made = mc
+			}
+		}
+	}
+	return made
 }
 
 // enterParts binds the references in a struct that a function takes over, one by one, if there are several of which some are no parts of

@@ -219,6 +219,9 @@ func (f *function) load(s *state, v *ssa.UnOp) {
 // store writes a variable.
 func (f *function) store(s *state, st *ssa.Store) {
 	b := f.reaching(s, st.Val)
+	if s.owns(b) && f.onlyStored(st) {
+		f.hoard(st.Addr, st.Pos())
+	}
 	if len(b.refs) > 0 && intoElement(st.Addr) && f.loopsOver() {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
 		for _, r := range b.refs {
@@ -341,6 +344,11 @@ func (f *function) copyParts(s *state, val ssa.Value, to places.Place, b binding
 	return true
 }
 
+// owns reports whether a binding has a reference that this function owns.
+func (s *state) owns(b binding) bool {
+	return !b.part && slices.ContainsFunc(b.refs, func(r *ref) bool { return s.lives[r].st == held })
+}
+
 // own reports whether a value is a reference that this function owns, or a container that it made.
 func (f *function) own(s *state, v ssa.Value, b binding) bool {
 	if call, ok := v.(*ssa.Call); ok && f.kinds.Pointee(v.Type()) == kinds.Container {
@@ -420,9 +428,11 @@ const copiedBy = "\x00copied"
 func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding) {
 	zero := false
 	k := f.kinds.Of(st.Val.Type())
-	if k == kinds.Composite && isZeroValue(st.Val) {
+	if k == kinds.Composite && (isZeroValue(st.Val) || literal(st.Val) != nil) {
 		f.reset(s, p, st)
-		return
+		if isZeroValue(st.Val) {
+			return
+		}
 	}
 	if k == kinds.Handle || k == kinds.Container {
 		zero = isZeroValue(st.Val)
@@ -471,6 +481,9 @@ func (f *function) reset(s *state, p places.Place, st *ssa.Store) {
 		return // it is made available for reuse, when it holds nothing any more; or was empty
 	}
 	for _, leaf := range f.kinds.Leaves(st.Val.Type()) {
+		if sets(literal(st.Val), leaf) {
+			continue
+		}
 		at := p.Join(leaf)
 		b := f.content(s, at, at.Type())
 		if b.part {
@@ -489,6 +502,32 @@ func (f *function) reset(s *state, p places.Place, st *ssa.Store) {
 			}
 		}
 	}
+}
+
+// literal is the variable of a composite literal whose value v is, or nil.
+func literal(v ssa.Value) *ssa.Alloc {
+	load, ok := v.(*ssa.UnOp)
+	if !ok || load.Op != token.MUL {
+		return nil
+	}
+	if a, ok := load.X.(*ssa.Alloc); ok && a.Comment == "complit" {
+		return a
+	}
+	return nil
+}
+
+// sets reports whether a literal gives a value to the field of a struct in which a leaf is.
+func sets(lit *ssa.Alloc, leaf places.Path) bool {
+	steps := leaf.Steps()
+	if lit == nil || len(steps) == 0 {
+		return false
+	}
+	for _, u := range *lit.Referrers() {
+		if at, ok := u.(*ssa.FieldAddr); ok && int64(at.Field) == steps[0].N {
+			return true
+		}
+	}
+	return false
 }
 
 // isZeroValue reports whether a value is the zero value of its type, as a constant or as an empty composite

@@ -18,8 +18,8 @@ var endings = map[string]bool{"Free": true, "free": true, "Close": true, "close"
 // checkFree reports the fields that a type's Free, or another method that ends it, does not free.
 func (c *Checker) checkFree(f *function) {
 	fn := f.fn
-	if !endings[fn.Name()] || fn.Signature.Recv() == nil || len(fn.Params) != 1 {
-		return
+	if !endings[fn.Name()] || fn.Signature.Recv() == nil || len(fn.Params) != 1 || len(fn.Blocks) == 0 {
+		return // no method that ends a value, or one whose body is not Go
 	}
 	recv := fn.Params[0]
 	owner := recv.Type()

@@ -36,6 +36,7 @@ func (f *function) report(s *state, kind report.Kind, r *ref, pos token.Pos, how
 		if r.kind == kinds.Bag && f.emptied() {
 			return
 		}
+		f.told[r.site] = true
 		f.leak(s, r, l, &d, pos, how)
 	case report.Use:
 		switch {

@@ -476,8 +476,8 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 }
 
 // consulted reports whether the error or bool that says if there is a reference is used otherwise than in a
-// comparison: then a helper may have ended the path where there is one. A test that returns it does so on
-// purpose.
+// comparison: then a helper may have ended the path where there is one. A test that returns it and has no variable for
+// the reference expects that there is none.
 func (f *function) consulted(r *ref) bool {
 	call, ok := r.site.(*ssa.Call)
 	if !ok || r.err > 0 {
@@ -495,7 +495,7 @@ func (f *function) consulted(r *ref) bool {
 			case ssa.CallInstruction, *ssa.MakeInterface, *ssa.Store, *ssa.ChangeInterface, *ssa.TypeAssert, *ssa.MapUpdate, *ssa.Send:
 				return true
 			case *ssa.Return:
-				if f.inTest(call.Pos()) {
+				if f.inTest(call.Pos()) && f.variable(r) == "" {
 					return true
 				}
 			case *ssa.Phi:

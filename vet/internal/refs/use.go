@@ -259,14 +259,18 @@ func intoElement(addr ssa.Value) bool {
 }
 
 // released reports whether the value loaded through a pointer is used otherwise than for reading.
-func (f *function) released(v ssa.Value) bool { return f.releasedAt(v, 0) }
+func (f *function) released(v ssa.Value) bool { return f.releasedBut(v, nil, 0) }
 
-func (f *function) releasedAt(v ssa.Value, depth int) bool {
+// releasedBut is released without what one instruction does.
+func (f *function) releasedBut(v ssa.Value, but ssa.Instruction, depth int) bool {
 	for _, u := range *v.Referrers() {
+		if u == but {
+			continue
+		}
 		switch u := u.(type) {
 		case *ssa.UnOp, *ssa.FieldAddr, *ssa.Field, *ssa.IndexAddr, *ssa.Slice, *ssa.Phi, *ssa.Index:
 			w := u.(ssa.Value)
-			if (f.kinds.Holds(w.Type()) || f.kinds.Elements(w.Type())) && depth < 8 && f.releasedAt(w, depth+1) {
+			if (f.kinds.Holds(w.Type()) || f.kinds.Elements(w.Type())) && depth < 8 && f.releasedBut(w, but, depth+1) {
 				return true
 			}
 		case ssa.CallInstruction:
@@ -280,8 +284,8 @@ func (f *function) releasedAt(v ssa.Value, depth int) bool {
 				}
 			}
 		case *ssa.Store:
-			if u.Val == v {
-				if a, ok := u.Addr.(*ssa.Alloc); !ok || depth < 8 && f.releasedAt(a, depth+1) {
+			if u.Val == v && !within(v, u) {
+				if a, ok := u.Addr.(*ssa.Alloc); !ok || depth < 8 && f.releasedBut(a, but, depth+1) {
 					return true
 				}
 			}

@@ -181,7 +181,7 @@ func collectedOrFreed(p *tarn.Pool, work func()) {
 func array(p *tarn.Pool) {
 	keys := make([]tarn.Buffer, 3)
 	for i := range keys {
-		keys[i] = p.Get(8)
+		keys[i] = p.Get(8) // want `leak: a slice takes references here, and nothing in this function frees its elements or gives them away`
 		copy(keys[i].Bytes(), "key")
 	}
 	for _, k := range keys {
