@@ -25,7 +25,7 @@ var (
 
 // Declared reads the contract that a doc comment states. It returns nil when it states none.
 func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Contract {
-	if doc == nil {
+	if doc == nil || !concerned(t, sig) {
 		return nil
 	}
 	text := strings.Join(strings.Fields(doc.Text()), " ")
@@ -85,6 +85,19 @@ func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Cont
 		return nil
 	}
 	return c
+}
+
+// concerned reports whether a function's arguments or results can be references, or its results bytes that its receiver lends.
+func concerned(t *kinds.Types, sig *types.Signature) bool {
+	if t.Moves(sig) || sig.Recv() != nil && t.Holds(sig.Recv().Type()) {
+		return true
+	}
+	for v := range sig.Results().Variables() {
+		if sig.Recv() != nil && kinds.IsBytes(v.Type()) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameAs is the beginning of a comment such as "sendLocked is send. mu is held."

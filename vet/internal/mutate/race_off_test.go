@@ -2,4 +2,4 @@
 
 package mutate
 
-const shortEvery = 24
+const shortEvery = 12
