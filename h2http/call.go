@@ -537,6 +537,14 @@ func (x *call) onReset(err error) {
 	x.wake()
 }
 
+// wasUnprocessed reports whether the call has ended, and the peer has not processed its request. After roundTrip has returned because
+// of the request's context, onReset may still be called.
+func (x *call) wasUnprocessed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.unprocessed
+}
+
 // isUnprocessed reports whether err says that the peer has not processed the request, and that another connection
 // may: a GOAWAY with an error that answers a connection's first request is likely to answer the next one's, too.
 func (x *call) isUnprocessed(err error) bool {

@@ -266,7 +266,7 @@ func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Respo
 			return resp, call, nil
 		}
 		full := errors.Is(err, h2.ErrStreamLimit) // another request has taken the stream
-		if !call.unprocessed || retry == maxRetries && !full {
+		if !call.wasUnprocessed() || retry == maxRetries && !full {
 			call.sending.close(r)
 			call.sending.settle()
 			return nil, nil, err
