@@ -21,7 +21,7 @@ type Conn struct {
 	batch    BatchHandler  // h, or nil
 	done     chan struct{} // made by Done, or closed at the end; under mu
 
-	in     *reading    // Run's own; nil while the connection is idle
+	in     *reading    // Run's own; nil while the connection rests
 	packed string      // and then the decoder's table
 	onEnd  func(error) // of Start; nil: Run
 	since  time.Time   // when it began to run
@@ -30,10 +30,11 @@ type Conn struct {
 
 	// Together, because each would otherwise take eight bytes of every connection.
 	side        side
-	mayIdle     bool  // an idle connection drops what it does not need; see idle.go
+	mayIdle     bool  // the connection may rest; see idle.go
 	prefaceRead bool  // the caller has read the client's preface
 	handling    bool  // Run handles frames that it has read, and flushes when it has; under mu
 	warned      bool  // that the peer has sent GOAWAY with an error code; Run's own
+	rest        rest  // under mu
 	idleBackoff uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
 	mu       sync.Mutex
@@ -196,9 +197,10 @@ func (c *Conn) PrefaceRead() { c.prefaceRead = true }
 // drops what only a busy connection needs, and its goroutine ends, since a goroutine keeps
 // the stack that it has grown to. On Linux one goroutine of the process then waits for the
 // peers of all idle connections; elsewhere, and while the connection is being ended, a new
-// one waits for this one's. That applies to plain TCP and Unix connections, TLS over them,
+// one waits for this one's. A connection with open streams on which nothing has come for about two seconds, nor is being
+// sent, becomes quiet: it does the same, except that it keeps its streams, which are written to and end as on others. That applies to plain TCP and Unix connections, TLS over them,
 // and connections for which AllowIdle was called. When code other than this package closes
-// the net.Conn of an idle connection, the connection may end up to a second later.
+// the net.Conn of an idle or quiet connection, the connection may end up to a second later.
 func (c *Conn) Start(ended func(error)) {
 	c.onEnd = ended
 	if wire.CanAwait(c.nc) {
@@ -210,7 +212,7 @@ func (c *Conn) Start(ended func(error)) {
 	}()
 }
 
-// work reads the connection until it is idle or over.
+// work reads the connection until it rests or is over.
 func (c *Conn) work() {
 	err := c.loop()
 	if err == errIdle {

@@ -10,14 +10,30 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// An idle connection has no stream open, keeps no priority of a later one, and has received nothing for a while. What
-// only a busy connection needs is dropped then. On Linux the process's poller waits for the peer; elsewhere, and
-// where the poller cannot, a goroutine with the smallest stack does.
+// A connection on which nothing comes rests. What only a busy connection needs is dropped then. On Linux the process's poller waits
+// for the peer; elsewhere, and where the poller cannot, a goroutine with the smallest stack does.
+//
+//	rest        streams  nothing has come for       is dropped                                     ends with
+//	notResting  any      -                          -                                              a deadline (onDeadline)
+//	quiet       some     two deadlines, 1.5-2.5 s   what reads, decodes and writes, spare streams  input, or the last stream's end
+//	idle        none     one, 0.5-1 s               these, the set of streams, keepalive's timer   input, or the next keepalive PING
+//
+// A connection that keeps the priority of a stream that the peer has yet to open does not rest. On one that does, streams are opened,
+// written to, reset and ended as on others: only reading is stopped.
 
-// errIdle ends a loop because the connection is idle. It is not returned to users.
+// rest is whether Run has stopped reading because nothing comes, and which of the two it is then.
+type rest uint8
+
+const (
+	notResting rest = iota
+	quiet
+	idle
+)
+
+// errIdle ends a loop because the connection rests. It is not returned to users.
 var errIdle = errors.New("h2: the connection is idle")
 
-// AllowIdle permits the connection to become idle where Start does not know that it can: the caller states
+// AllowIdle permits the connection to become idle or quiet (see [Conn.Start]) where Start does not know that it can: the caller states
 // that the net.Conn can be read again after a read deadline, and that it holds no input when its socket has
 // none, as is true of a wrapper of a TLS connection. It must be called before Start. On a net.Conn that is
 // no syscall.Conn, and on systems without wire.Await, it has no effect.
@@ -28,7 +44,7 @@ func (c *Conn) AllowIdle() {
 }
 
 // pollIdle has the process's poller wait until there is input, which takes no goroutine. It reports false where that
-// is not possible, and for a connection that is about to end.
+// is not possible, for a connection that is about to end, and for one whose last stream has ended since it became quiet.
 func (c *Conn) pollIdle(until time.Time) bool {
 	nc := c.nc
 	if t, ok := nc.(*tls.Conn); ok {
@@ -44,7 +60,7 @@ func (c *Conn) pollIdle(until time.Time) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.lifetime.is(alive) {
+	if !c.lifetime.is(alive) || c.rest == notResting {
 		return false
 	}
 	c.polled, ok = c.cfg.poller.Add(raw, until, (*polled)(c))
@@ -73,8 +89,8 @@ func (c *Conn) waitIdle() {
 	go c.work()
 }
 
-// watch sets the deadline at which Run checks whether the connection is idle: after
-// idleAfter on a busy connection, later each time on one with quiet streams. None is
+// watch sets the deadline at which Run checks whether the connection may rest: after
+// idleAfter on a busy connection, later each time on one on which nothing comes and that may not. None is
 // set before the peer's SETTINGS: a deadline during its handshake ends a TLS
 // connection for good. c.mu is held.
 func (c *Conn) watch() {
@@ -83,13 +99,19 @@ func (c *Conn) watch() {
 	}
 }
 
-// endIdleBackoff is called when the last stream has ended: soon the connection may be idle.
+// awaitIdleness is called when the last stream has ended: soon the connection may be idle. If it is quiet, it is read again until it is.
 // c.mu is held.
-func (c *Conn) endIdleBackoff() {
-	if c.idleBackoff > 0 {
-		c.idleBackoff = 0
-		c.watch()
+func (c *Conn) awaitIdleness() {
+	if c.rest == notResting && c.idleBackoff == 0 {
+		return
 	}
+	c.rest, c.idleBackoff = notResting, 0
+	if c.polled != 0 && c.cfg.poller.Remove(c.polled) {
+		c.polled = 0
+		go c.work()
+		return
+	}
+	c.watch() // a goroutine reads, or waits for input, or is about to
 }
 
 // onDeadline is called when Run's read has met its deadline. It returns nil if Run is
@@ -104,11 +126,13 @@ func (c *Conn) onDeadline() error {
 		return os.ErrDeadlineExceeded
 	}
 	in := c.in
-	// Priorities of streams that the peer has yet to open are kept, for which an idle connection has no place.
+	// Priorities of streams that the peer has yet to open are kept, for which a connection that rests has no place.
 	early := len(in.early) > 0
-	if in.between && !in.active && !early && in.r.Buffered() == 0 && c.canIdle() {
-		c.trim()
-		return errIdle
+	if in.between && !in.active && !early && in.r.Buffered() == 0 {
+		if c.rest = c.mayRest(); c.rest != notResting {
+			c.trim()
+			return errIdle
+		}
 	}
 	if in.active || c.inUse == 0 && !early {
 		c.idleBackoff = 0
@@ -120,21 +144,35 @@ func (c *Conn) onDeadline() error {
 	return nil
 }
 
-// canIdle reports whether nothing is under way. c.mu is held.
-func (c *Conn) canIdle() bool {
-	return c.lifetime.is(alive) && !c.lifetime.awaits() && c.inUse == 0 && c.send.queued() == 0 && c.send.rests() &&
-		c.peer.greeted && c.inflow.settled() && len(c.openers) == 0 && len(c.pings.wait) == 0
+// mayRest returns how the connection, on which nothing has come since the last deadline, can rest. c.mu is held.
+func (c *Conn) mayRest() rest {
+	switch {
+	case !c.lifetime.is(alive) || !c.peer.greeted || c.send.queued() > 0 || !c.send.rests():
+		return notResting
+	case c.inUse > 0 && c.idleBackoff > 0:
+		return quiet
+	case c.canIdle():
+		return idle
+	}
+	return notResting
 }
 
-// trim lets go what is made again when it is needed. c.mu is held.
+// canIdle reports whether nothing is under way on a connection that sends nothing. c.mu is held.
+func (c *Conn) canIdle() bool {
+	return !c.lifetime.awaits() && c.inUse == 0 && c.inflow.settled() && len(c.openers) == 0 && len(c.pings.wait) == 0
+}
+
+// trim lets go what a connection that rests makes again when it is needed. c.mu is held.
 func (c *Conn) trim() {
-	wake := c.idlesUntil()
-	c.lookAgain(wake)
-	c.in.until = wake
+	c.in.until = time.Time{}
+	if c.rest == idle {
+		c.in.until = c.idlesUntil()
+		c.streams, c.ready = nil, nil
+	}
+	c.lookAgain(c.in.until)
 	c.setCurrent(nil)
-	c.streams, c.free, c.nfree = nil, nil, 0
+	c.free, c.nfree = nil, 0
 	c.send.endParked()
 	c.send.trim()
-	c.ready = nil
 	c.enc.Trim()
 }

@@ -37,7 +37,7 @@ func (c *Conn) isIdle() bool {
 func (c *Conn) idleness() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", c.streams.len(), c.idleBackoff, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
+	return fmt.Sprintf("%d streams, rest %d, backoff %d, polled %v, queue kept %v, ended %v", c.streams.len(), c.rest, c.idleBackoff, c.polled != 0, c.send.out != nil, c.lifetime.reached(dead))
 }
 
 // awaitIdle returns when all of cs are idle.
@@ -123,39 +123,6 @@ func TestIdleTakesNoGoroutine(t *testing.T) {
 	}
 	// The goroutine that found its connection idle is about to end.
 	eventually(t, "no more goroutines", func() bool { return runtime.NumGoroutine() <= most }, stacks)
-}
-
-// TestQuietStreams: a connection whose streams are quiet seldom checks whether it may
-// become idle, and becomes idle soon after they have ended.
-func TestQuietStreams(t *testing.T) {
-	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
-	p := newPair(t, tcpWiring, Config{}, Config{})
-	waitQuiet := func(c *Conn, is func(uint8) bool) {
-		t.Helper()
-		eventually(t, "the count of quiet checks", func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return is(c.idleBackoff)
-		}, c.idleness)
-	}
-	p.do(t, nil)
-	k := newCall()
-	s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []*Conn{p.c, p.s} {
-		waitQuiet(c, func(n uint8) bool { return n == maxIdleBackoff })
-	}
-	if err := s.Write(context.Background(), &Out{Ending: End}); err != nil {
-		t.Fatal(err)
-	}
-	<-k.done
-	s.Release()
-	for _, c := range []*Conn{p.c, p.s} {
-		waitQuiet(c, func(n uint8) bool { return n == 0 })
-	}
-	awaitIdle(t, p.c, p.s)
 }
 
 // idleEnds are the ways to end a connection.

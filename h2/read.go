@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// loop reads frames until something ends the connection, or it is idle.
+// loop reads frames until something ends the connection, or it rests.
 func (c *Conn) loop() error {
 	c.makeReader()
 	c.in.r.OnDeadline(c.onDeadline)
-	greeted := c.peer.greeted // the connection has been idle
+	greeted := c.peer.greeted // the connection has rested
 	if greeted {
 		c.mu.Lock()
-		c.polled = 0
+		c.polled, c.rest, c.idleBackoff = 0, notResting, 0
 		c.watch()
 		c.watchPeer(c.untilAsked())
 		c.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 // All else is guarded by Conn.mu, also w where it makes batches or says whether it can try.
 type sender struct {
 	c      *Conn
-	w      *wire.Writer // nil, like the batches, until needed and while the connection is idle
+	w      *wire.Writer // nil, like the batches, until needed and while the connection rests
 	out    *wire.Batch  // gathers what is to be sent
 	spare  *wire.Batch  // the other batch: empty, or nil while it is under way
 	front  *wire.Batch  // frames that are put into the batch under way, or before out; nil: there have not been any
@@ -379,9 +379,9 @@ func (s *sender) countSent(n int) {
 }
 
 // park returns what the writer goroutine, which has nothing to send, waits for: true, and it goes on, or false; nil: it ends at once. It waits on
-// connections on which nothing can be tried, until they are idle: a new writer goroutine would have to grow its stack for each batch. Conn.mu is held.
+// connections on which nothing can be tried, until they rest: a new writer goroutine would have to grow its stack for each batch. Conn.mu is held.
 func (s *sender) park() <-chan bool {
-	if s.c.lifetime.reached(closing) || s.w.CanTry() {
+	if s.c.lifetime.reached(closing) || s.w.CanTry() || s.c.polled != 0 {
 		return nil
 	}
 	if s.wake == nil {

@@ -202,7 +202,7 @@ func (c *Conn) retire(s *Stream) {
 	}
 	if c.inUse == 0 {
 		c.noteUnused()
-		c.endIdleBackoff()
+		c.awaitIdleness()
 		if c.lifetime.is(announced) {
 			c.askGoAwaySoon()
 		}
