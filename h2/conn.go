@@ -197,8 +197,9 @@ func (c *Conn) PrefaceRead() { c.prefaceRead = true }
 // drops what only a busy connection needs, and its goroutine ends, since a goroutine keeps
 // the stack that it has grown to. On Linux one goroutine of the process then waits for the
 // peers of all idle connections; elsewhere, and while the connection is being ended, a new
-// one waits for this one's. A connection with open streams on which nothing has come for about two seconds, nor is being
-// sent, becomes quiet: it does the same, except that it keeps its streams, which are written to and end as on others. That applies to plain TCP and Unix connections, TLS over them,
+// one waits for this one's. A connection with open streams on which nothing has come for about
+// two seconds, and nothing is being sent, becomes quiet: the same, except that it keeps its streams, which
+// are written to and end as on others. That applies to plain TCP and Unix connections, TLS over them,
 // and connections for which AllowIdle was called. When code other than this package closes
 // the net.Conn of an idle or quiet connection, the connection may end up to a second later.
 func (c *Conn) Start(ended func(error)) {
