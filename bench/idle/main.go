@@ -252,10 +252,11 @@ func memory(p *child.Process) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// steady reads the memory of p until it has not fallen by more than 1 % for two seconds.
+// steady reads the memory of p until it has not fallen by more than 1 % for four seconds: a Tarn connection with a request that waits drops
+// what it does not need after two and a half at most.
 func steady(p *child.Process) (float64, error) {
 	least, err := memory(p)
-	for same := 0; same < 10 && err == nil; same++ {
+	for same := 0; same < 20 && err == nil; same++ {
 		time.Sleep(200 * time.Millisecond)
 		var now float64
 		if now, err = memory(p); now < 0.99*least {
