@@ -30,7 +30,9 @@ func TestQuietStreams(t *testing.T) {
 	cert, roots := testcert.New(t)
 	var alongside together
 	defer alongside.wait()
-	for security, c := range map[string]struct{ server, client credentials.TransportCredentials }{
+	for security, c := range map[string]struct {
+		server, client credentials.TransportCredentials
+	}{
 		"plain": {insecure.NewCredentials(), insecure.NewCredentials()},
 		"tls":   {credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}}), credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: testcert.Name})},
 	} {
