@@ -7,7 +7,8 @@
 //	go run ./idle -only tls/h2http           cells whose name contains this
 //
 // Each server, and each client that is measured, runs in a process of its own. The figure is the live heap and the stacks, after two
-// collections, once they have stopped falling. What the kernel holds for a connection is not in it. The peer of a server is a bare
+// collections, once they have stopped falling. What the kernel holds for a connection is not in it. The last columns are of the resident set,
+// which also has what the garbage collector has freed and not given back, and what the heap's size classes round up. The peer of a server is a bare
 // net.Conn or crypto/tls.Conn that writes and reads frames.
 package main
 
@@ -50,6 +51,7 @@ func main() {
 type cell struct {
 	security, name string
 	idle, polling  []float64 // bytes a connection, of each turn
+	resident       []float64 // bytes of the process's resident set an idle connection
 	wake           []float64 // seconds until an idle connection has answered
 }
 
@@ -86,14 +88,15 @@ func measure(conns, turns int, only string) {
 	}
 	fmt.Printf("%s, %d processors, %s, %s, %d turns of %d connections; medians (lowest–highest). Shares are of net/http's, or of grpc-go's for rpc.\n\n",
 		cputime.Model(), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), turns, conns)
-	fmt.Print("| server | idle, B | share | long poll, B | share | answers after | a million, idle / long poll |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Print("| server | idle, B | share | long poll, B | share | answers after | a million, idle / long poll | idle, resident, B | share |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, c := range servers {
 		if !wanted(c) || len(c.polling) == 0 {
 			continue
 		}
 		peer := peerOf(servers, c)
-		fmt.Printf("| %v | %s | %s | %s | %s | %.0f (%.0f–%.0f) µs | %.1f / %.1f GB |\n", c, spread(c.idle), share(c.idle, peer.idle), spread(c.polling), share(c.polling, peer.polling),
-			1e6*median(c.wake), 1e6*slices.Min(c.wake), 1e6*slices.Max(c.wake), median(c.idle)/1e3, median(c.polling)/1e3)
+		fmt.Printf("| %v | %s | %s | %s | %s | %.0f (%.0f–%.0f) µs | %.1f / %.1f GB | %s | %s |\n", c, spread(c.idle), share(c.idle, peer.idle), spread(c.polling), share(c.polling, peer.polling),
+			1e6*median(c.wake), 1e6*slices.Min(c.wake), 1e6*slices.Max(c.wake), median(c.idle)/1e3, median(c.polling)/1e3,
+			spread(c.resident), share(c.resident, peer.resident))
 	}
 	fmt.Print("\n| client | idle, B | share |\n|---|---:|---:|\n")
 	for _, c := range clients {
@@ -148,6 +151,10 @@ func (c *cell) measureServer(n int) error {
 	if err != nil {
 		return err
 	}
+	residentBefore, err := server.Memory()
+	if err != nil {
+		return err
+	}
 	conns := make([]*conn, n)
 	defer func() {
 		for _, nc := range conns {
@@ -173,6 +180,11 @@ func (c *cell) measureServer(n int) error {
 		return err
 	}
 	c.idle = append(c.idle, (idle-before)/float64(n))
+	resident, err := server.Memory()
+	if err != nil {
+		return err
+	}
+	c.resident = append(c.resident, float64(resident.Now-residentBefore.Now)/float64(n))
 	for i := range min(n, 200) {
 		begun := time.Now()
 		if err := conns[i*n/min(n, 200)].call(c.calls()); err != nil {
