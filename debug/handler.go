@@ -197,10 +197,13 @@ func (h *handler) profile(w http.ResponseWriter, debug string) {
 	var out bytes.Buffer
 	if level > 0 {
 		for _, p := range pools {
-			if p != nil {
-				for _, holder := range tarn.Holders(p.Outstanding()) {
-					fmt.Fprintf(&out, "pool %q: %v\n", p.Name(), holder)
-				}
+			if p == nil {
+				continue
+			}
+			watched := p.Outstanding()
+			fmt.Fprintf(&out, "pool %q: %d watched buffers; checks: %v\n", p.Name(), len(watched), p.Stats().Check)
+			for _, holder := range tarn.Holders(watched) {
+				fmt.Fprintf(&out, "pool %q: %v\n", p.Name(), holder)
 			}
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

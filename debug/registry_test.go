@@ -84,6 +84,10 @@ func TestProfileIsServed(t *testing.T) {
 	if r := get(t, h, "/?format=pprof&debug=1"); r.StatusCode != 200 || !strings.Contains(body(t, r), "debug.(*busy).traffic") {
 		t.Errorf("as text: %d", r.StatusCode)
 	}
+	unwatched := Handler(named(t, "unwatched"))
+	if text := body(t, get(t, unwatched, "/?format=pprof&debug=1")); text != "pool \"unwatched\": 0 watched buffers; checks: off\n" {
+		t.Errorf("as text, of a pool without checks: %q", text)
+	}
 	if r := get(t, h, "/?format=pprof"); r.StatusCode != 200 || !strings.HasPrefix(body(t, r), "\x1f\x8b") {
 		t.Errorf("for pprof: %d", r.StatusCode)
 	}

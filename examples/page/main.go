@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "service", Check: tarn.CheckSampled})
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "service", Check: tarn.CheckSampled, CheckEvery: 16}) // so that Who holds what shows something
 	if err != nil {
 		log.Fatal(err)
 	}
