@@ -28,7 +28,7 @@ type pair struct {
 	from, to string
 	api      *types.Package  // from, nil with err
 	both     map[string]bool // the names of from that to has, too
-	err      error           // why to cannot be imported
+	err      error           // why to cannot be imported, on the way back
 }
 
 // pairs returns the packages to exchange; the first pair is that of grpc and rpc. Of the others those are
@@ -64,7 +64,7 @@ func pairs(ctx context.Context, dir string, way direction, imported map[string]b
 			}
 		}
 		if q.err != nil {
-			if i == 0 {
+			if i == 0 || way == toTarn { // nothing is changed that would then not compile
 				return nil, q.err
 			}
 			continue

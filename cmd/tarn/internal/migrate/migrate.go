@@ -30,8 +30,9 @@ func Command() *cobra.Command {
 Changes Go packages (./... unless given) from google.golang.org/grpc's clients and servers to
 github.com/tarn-go/tarn/rpc: constructors, options, types and imports. Arguments for a library's
 *grpc.ClientConn are wrapped in rpc.AsGRPC. Generated files are not changed. Places that it cannot change
-are listed, and so are those that no longer compile, files that build constraints exclude, and constructors
-that stay with grpc-go because a library prescribes their types. The module must require package rpc already, and
+are listed, and so are those that no longer compile, functions of grpc-go that compile and have no effect any
+more, files that build constraints exclude, and constructors that stay with grpc-go because a library prescribes
+their types. The module must require package rpc already, and
 package rpc/opentelemetry if it uses grpc's stats/opentelemetry:
 
     go get -t github.com/tarn-go/tarn/rpc ./...
@@ -49,7 +50,9 @@ go.mod and go.sum are not changed: after -back, restore them, or run go mod tidy
 			if back {
 				way = toGRPC
 			}
+			stop := watch(cmd.ErrOrStderr(), "compiling what the packages import, and checking their types")
 			p, err := load(cmd.Context(), ".", patterns, way)
+			stop()
 			if err != nil {
 				if outside(cmd.Context(), ".") {
 					err = errors.New("there is no go.mod here, nor in a folder above")
@@ -62,7 +65,7 @@ go.mod and go.sum are not changed: after -back, restore them, or run go mod tidy
 					return cli.Fail(err)
 				}
 			}
-			return cli.Fail(p.report(cmd.Context(), cmd.OutOrStdout()))
+			return cli.Fail(p.report(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		}}
 	c.Flags().BoolVarP(&look, "dry-run", "n", false, "write nothing: list the lines that would change, and what would be left to do by hand")
 	c.Flags().BoolVar(&back, "back", false, "change packages from package rpc to grpc-go")
@@ -169,7 +172,7 @@ func parsed(pkgs []*packages.Package) bool {
 
 // report prints what has changed, what stays, what could not be changed, and what no longer compiles. Lines are those of
 // the new files if they have been written, otherwise those of the old ones.
-func (p *program) report(ctx context.Context, out io.Writer) error {
+func (p *program) report(ctx context.Context, out, progress io.Writer) error {
 	overlay := map[string][]byte{}
 	var names []string
 	for name, f := range p.changed {
@@ -184,8 +187,11 @@ func (p *program) report(ctx context.Context, out io.Writer) error {
 	}
 	pkgs := p.pkgs
 	if len(overlay) > 0 {
+		stop := watch(progress, "checking that the changed packages compile")
 		var err error
-		if pkgs, err = packages.Load(&packages.Config{Context: ctx, Dir: p.dir, Mode: mode, Tests: true, Overlay: overlay}, p.patterns...); err != nil {
+		pkgs, err = packages.Load(&packages.Config{Context: ctx, Dir: p.dir, Mode: mode, Tests: true, Overlay: overlay}, p.patterns...)
+		stop()
+		if err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package migrate
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -313,7 +314,7 @@ func TestMigrateReports(t *testing.T) {
 	p.pairs[1].err = errors.New("it cannot be imported")
 	p.rewrite()
 	var listed strings.Builder
-	if err := p.report(t.Context(), &listed); err != errLeft {
+	if err := p.report(t.Context(), &listed, io.Discard); err != errLeft {
 		t.Error(err)
 	}
 	for _, want := range []string{"both.go:12:5: cc.TransportStats undefined", "has the counterpart of opentelemetry.ServerOption; it cannot be imported"} {

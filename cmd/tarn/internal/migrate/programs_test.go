@@ -11,7 +11,6 @@ import (
 	"net"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -32,7 +31,6 @@ func connect(addr string) (*grpc.ClientConn, error) { return grpc.NewClient(addr
 func serve(lis net.Listener) error {
 	s := grpc.NewServer(grpc.MaxRecvMsgSize(1<<20), grpc.ChainUnaryInterceptor())
 	healthpb.RegisterHealthServer(s, health.NewServer())
-	service.RegisterChannelzServiceToServer(s)
 	return s.Serve(lis)
 }
 

@@ -52,6 +52,11 @@ func (p *program) rewrite() {
 			p.changed[file.name] = file
 		}
 	}
+	if p.way == toTarn && len(p.changed) > 0 {
+		for _, file := range files {
+			file.leaveUnnoticed()
+		}
+	}
 }
 
 // file is one file being changed.
@@ -119,8 +124,6 @@ func (f *file) toTarn(u *use, n *ast.SelectorExpr, path []ast.Node) bool {
 			f.p.stays = append(f.p.stays, f.at(n, f.base(u.from)+"."+name))
 		}
 	case f.keeps(path):
-	case u.err != nil:
-		f.leave(n, f.notImported(u, name))
 	case u.both[name]:
 		return true
 	case makes(obj):
