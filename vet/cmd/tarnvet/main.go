@@ -114,7 +114,9 @@ func run(args []string, out, complaints io.Writer) int {
 	if o.allowed {
 		return list(units, out)
 	}
-	unmatched(units, *contracts, o.config.Paths, complaints)
+	if unmatched(units, *contracts, o.config.Paths, complaints) {
+		return 1
+	}
 	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts(), &progress)
 	if err != nil {
 		fmt.Fprintln(complaints, "tarnvet:", err)
@@ -145,16 +147,20 @@ func run(args []string, out, complaints io.Writer) int {
 	return 0
 }
 
-// unmatched complains of packages that the files of contracts describe and that are none of those that were loaded. They may be part of
-// another run, so that this is no error.
-func unmatched(units []*driver.Unit, config string, paths map[string]bool, complaints io.Writer) {
+// unmatched complains of packages that the files of contracts describe and that are none of those that were loaded. It reports whether one
+// is misspelt: it does not exist, and one of a similar path does. Others may be part of another run, so that they are no error.
+func unmatched(units []*driver.Unit, config string, paths map[string]bool, complaints io.Writer) (misspelt bool) {
 	seen := map[string]bool{"": true}
 	for _, u := range units {
-		file := config
-		if file == "" && len(u.GoFiles) > 0 {
-			file = poolfile.Find(filepath.Dir(u.GoFiles[0]))
+		if !u.Reported || len(u.GoFiles) == 0 {
+			continue
 		}
-		if !u.Reported || seen[file] {
+		dir := filepath.Dir(u.GoFiles[0])
+		file := config
+		if file == "" {
+			file = poolfile.Find(dir)
+		}
+		if seen[file] {
 			continue
 		}
 		seen[file] = true
@@ -162,10 +168,12 @@ func unmatched(units []*driver.Unit, config string, paths map[string]bool, compl
 		if err != nil {
 			continue // the analysis reports it
 		}
-		for _, text := range set.Unmatched(paths) {
-			fmt.Fprintln(complaints, "tarnvet:", text)
+		for _, p := range set.Unmatched(paths) {
+			fmt.Fprintln(complaints, "tarnvet:", p.Text)
+			misspelt = misspelt || p.Nearest != "" && !driver.Exists(dir, p.Package)
 		}
 	}
+	return misspelt
 }
 
 // formatFlag is the function of a flag that turns a format on, or off as in -json=false.

@@ -133,14 +133,27 @@ func TestContracts(t *testing.T) {
 	dir := module(t, map[string]string{
 		"a.go":         "package program\n\nimport \"program/bufs\"\n\nfunc Use(b *bufs.Buf) int {\n\tb.Release()\n\treturn b.N\n}\n",
 		"bufs/bufs.go": "package bufs\n\ntype Buf struct{ N int }\n\nfunc (b *Buf) Release() {}\n",
-		"own.yaml":     "pools:\n  - package: program/bufs\n    release: [Buf.Release]\n  - package: program/buffs\n    release: [Buf.Release]\n",
+		"bufz/bufz.go": "package bufz\n\nfunc Put(b *int) {}\n",
+		"own.yaml": "pools:\n  - package: program/bufs\n    release: [Buf.Release]\n  - package: program/bufz\n    release: [Put]\n" +
+			"  - package: example.com/other\n    release: [Put]\n",
+		"misspelt.yaml": "pools:\n  - package: program/bufs\n    release: [Buf.Release]\n  - package: program/buffs\n    release: [Buf.Release]\n",
 	})
 	var out, complaints bytes.Buffer
 	if code := run([]string{"-C", dir, "-config", "own.yaml", "./..."}, &out, &complaints); code != 3 || !strings.Contains(out.String(), "a.go:7:") || strings.Contains(out.String(), "bufs.go") {
 		t.Errorf("exit %d\n%s", code, &out)
 	}
-	if !strings.Contains(complaints.String(), "own.yaml:4: package program/buffs: no package") || strings.Contains(complaints.String(), ":2: ") {
+	if !strings.Contains(complaints.String(), "own.yaml:6: package example.com/other: no package") || strings.Contains(complaints.String(), ":2: ") {
 		t.Error(complaints.String())
+	}
+	complaints.Reset()
+	// program/bufz is no package of this run, but it exists.
+	if code := run([]string{"-C", dir, "-config", "own.yaml", "."}, &out, &complaints); code != 3 || !strings.Contains(complaints.String(), "own.yaml:4: package program/bufz") {
+		t.Errorf("exit %d\n%s", code, &complaints)
+	}
+	complaints.Reset()
+	if code := run([]string{"-C", dir, "-config", "misspelt.yaml", "./..."}, &out, &complaints); code != 1 ||
+		!strings.Contains(complaints.String(), "misspelt.yaml:4: package program/buffs: no package of this run has this path, or imports it; program/bufs is nearest") {
+		t.Errorf("exit %d\n%s", code, &complaints)
 	}
 }
 

@@ -119,6 +119,13 @@ func Outdated(dir string) error {
 	return fmt.Errorf("this program was built by %s, and the packages need %s: build it again with the go command that is used here", runtime.Version(), used)
 }
 
+// Exists reports whether the go command finds a package from a directory.
+func Exists(dir, path string) bool {
+	cmd := exec.Command("go", "list", "-find", path)
+	cmd.Dir = dir
+	return cmd.Run() == nil
+}
+
 // each runs do for the groups, as many concurrently as there are processors.
 func each(groups []*group, do func(*group) error) error {
 	var all errgroup.Group

@@ -26,8 +26,15 @@ func (s *Set) Check(pkg *types.Package) error {
 	return errors.Join(list...)
 }
 
-// Unmatched complains of the packages of the project's file that none of some import paths is: one that is misspelt has no effect.
-func (s *Set) Unmatched(paths map[string]bool) (list []string) {
+// Unmatched is a package of the project's file that is not part of a run: it has no effect there.
+type Unmatched struct {
+	Package string // as the file has it
+	Nearest string // the package of the run whose path is so near that it may be meant; "" if there is none
+	Text    string // the complaint, with the line
+}
+
+// Unmatched returns the packages of the project's file that none of some import paths is.
+func (s *Set) Unmatched(paths map[string]bool) (list []Unmatched) {
 	all := make([]string, 0, len(paths))
 	for path := range paths {
 		all = append(all, path)
@@ -37,11 +44,12 @@ func (s *Set) Unmatched(paths map[string]bool) (list []string) {
 		if !p.user || slices.ContainsFunc(all, p.matches) {
 			continue
 		}
-		text := fmt.Sprintf("%s:%d: package %s: no package of this run has this path, or imports it", s.user, p.line, p.pkg)
+		u := Unmatched{Package: p.pkg, Text: fmt.Sprintf("%s:%d: package %s: no package of this run has this path, or imports it", s.user, p.line, p.pkg)}
 		if near := nearest(p.pkg, all); near != "" && distance(near, p.pkg) <= 1+len(p.pkg)/8 {
-			text += "; " + near + " is nearest"
+			u.Nearest = near
+			u.Text += "; " + near + " is nearest"
 		}
-		list = append(list, text)
+		list = append(list, u)
 	}
 	return list
 }

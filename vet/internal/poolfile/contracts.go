@@ -194,7 +194,7 @@ func receiver(fn *types.Func) string {
 }
 
 // argument is the argument that an entry means. Without a name it is, of a release, the first parameter that can
-// hold a reference, and otherwise the receiver.
+// hold a reference and is no context, and otherwise the receiver.
 func (e entry) argument(fn *types.Func) (int, error) {
 	sig := fn.Signature()
 	first := 0
@@ -209,7 +209,7 @@ func (e entry) argument(fn *types.Func) (int, error) {
 	for i := range params.Len() {
 		v := params.At(i)
 		switch {
-		case e.arg == "" && Holds(v.Type()) && (first == 0 || e.effect == Release):
+		case e.arg == "" && Holds(v.Type()) && !isContext(v.Type()) && (first == 0 || e.effect == Release):
 			return first + i, nil
 		case e.arg != "" && (v.Name() == e.arg || err == nil && n == i+1):
 			if !Holds(v.Type()) {
@@ -227,6 +227,11 @@ func (e entry) argument(fn *types.Func) (int, error) {
 		return 0, fmt.Errorf("%s has no parameter that holds a reference", fn.Name())
 	}
 	return 0, nil
+}
+
+func isContext(typ types.Type) bool {
+	named, ok := types.Unalias(typ).(*types.Named)
+	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "context" && named.Obj().Name() == "Context"
 }
 
 // parameters lists parameters by what an entry may call them.

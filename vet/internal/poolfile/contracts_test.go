@@ -2,7 +2,6 @@ package poolfile
 
 import (
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -13,6 +12,8 @@ import (
 )
 
 const bufs = `package bufs
+
+import "context"
 
 type Buf struct {
 	base
@@ -37,8 +38,24 @@ func (p *Pool) Put(n int, b *Buf)    {}
 func Copy(n int, from *Buf) *Buf     { return nil }
 func drop(b *Buf)                    {}
 
+func (b *Buf) End(ctx context.Context)               {}
+func (p *Pool) Publish(ctx context.Context, b *Buf) {}
+func Watch(ctx context.Context)                      {}
+
 var Drop = drop
 `
+
+// onlyContext imports a package context that has the type Context alone.
+type onlyContext struct{}
+
+func (onlyContext) Import(string) (*types.Package, error) {
+	pkg := types.NewPackage("context", "context")
+	obj := types.NewTypeName(token.NoPos, pkg, "Context", nil)
+	types.NewNamed(obj, types.NewInterfaceType(nil, nil), nil)
+	pkg.Scope().Insert(obj)
+	pkg.MarkComplete()
+	return pkg, nil
+}
 
 func check(t *testing.T) *types.Package {
 	t.Helper()
@@ -47,7 +64,7 @@ func check(t *testing.T) *types.Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := types.Config{Importer: importer.Default()}
+	config := types.Config{Importer: onlyContext{}}
 	pkg, err := config.Check("example.com/bufs", fset, []*ast.File{file}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +95,7 @@ func TestLookup(t *testing.T) {
 	set, err := load(t, `
 pools:
   - package: example.com/bufs
-    release: [Pool.Put, Buf.Release, Buf.Shrink]
+    release: [Pool.Put, Buf.Release, Buf.Shrink, Buf.End, Pool.Publish, Watch(ctx)]
     view: ["*.Bytes", Copy(from)]
 `)
 	if err != nil {
@@ -94,6 +111,9 @@ pools:
 		{"Pool", "Put", Call{Release, 2}},
 		{"Buf", "Release", Call{Release, 0}},
 		{"Buf", "Shrink", Call{Release, 0}},
+		{"Buf", "End", Call{Release, 0}},
+		{"Pool", "Publish", Call{Release, 2}}, // not the context
+		{"", "Watch", Call{Release, 0}},       // as it says
 		{"Buf", "Bytes", Call{View, 0}},
 		{"", "Copy", Call{View, 1}},
 	} {
@@ -124,6 +144,7 @@ func TestMisspelt(t *testing.T) {
 		{of("release: [Pool.Put(3)]"), ":3:", `Put has no parameter 3; it has (n, b)`},
 		{of("release: [Pool.Put(n)]"), ":3:", `the parameter n is int, which leads to no memory`},
 		{of("view: [Copy(receiver)]"), ":3:", `Copy is a function, and has no receiver`},
+		{of("release: [Watch]"), ":3:", `Watch has no parameter that holds a reference`},
 		{of("release: [Put]"), ":3:", `there is no function Put; Pool.Put is a method`},
 		{of("release: [bufs.Copy]"), ":3:", `names are written without the package: Copy`},
 		{of("release: [Pool]"), ":3:", `Pool is a type; want a function or Type.Method`},
@@ -203,12 +224,13 @@ func TestUnmatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := set.Unmatched(map[string]bool{"example.com/bufs": true, "example.com/v2": true})
-	if len(got) != 1 || !strings.Contains(got[0], FileName+":3: package example.com/buffs: ") || !strings.HasSuffix(got[0], "example.com/bufs is nearest") {
+	if len(got) != 1 || !strings.Contains(got[0].Text, FileName+":3: package example.com/buffs: ") || !strings.HasSuffix(got[0].Text, "example.com/bufs is nearest") ||
+		got[0].Package != "example.com/buffs" || got[0].Nearest != "example.com/bufs" {
 		t.Errorf("%q", got)
 	}
 	builtin, err := Builtin()
 	if err != nil || len(builtin.Unmatched(nil)) > 0 {
-		t.Errorf("of the built-in contracts: %q, %v", builtin.Unmatched(nil), err)
+		t.Errorf("of the built-in contracts: %v, %v", builtin.Unmatched(nil), err)
 	}
 }
 
