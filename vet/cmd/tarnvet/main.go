@@ -170,7 +170,8 @@ func unmatched(units []*driver.Unit, config string, paths map[string]bool, compl
 		}
 		for _, p := range set.Unmatched(paths) {
 			fmt.Fprintln(complaints, "tarnvet:", p.Text)
-			misspelt = misspelt || p.Nearest != "" && !driver.Exists(dir, p.Package)
+			wild := strings.Contains(p.Package, "*") // which package it is to mean is not known
+			misspelt = misspelt || p.Nearest != "" && !wild && !driver.Exists(dir, p.Package)
 		}
 	}
 	return misspelt

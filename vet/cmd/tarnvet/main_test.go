@@ -135,7 +135,7 @@ func TestContracts(t *testing.T) {
 		"bufs/bufs.go": "package bufs\n\ntype Buf struct{ N int }\n\nfunc (b *Buf) Release() {}\n",
 		"bufz/bufz.go": "package bufz\n\nfunc Put(b *int) {}\n",
 		"own.yaml": "pools:\n  - package: program/bufs\n    release: [Buf.Release]\n  - package: program/bufz\n    release: [Put]\n" +
-			"  - package: example.com/other\n    release: [Put]\n",
+			"  - package: example.com/other\n    release: [Put]\n  - package: program/buf/*\n    release: [Put]\n",
 		"misspelt.yaml": "pools:\n  - package: program/bufs\n    release: [Buf.Release]\n  - package: program/buffs\n    release: [Buf.Release]\n",
 	})
 	var out, complaints bytes.Buffer
