@@ -210,8 +210,8 @@ func TestUnreadCap(t *testing.T) {
 	}
 }
 
-// TestGrowth: a window that limits the peer grows, to MaxWindow or to
-// Config.Unread. Time is synctest's.
+// TestGrowth: a window that limits the peer grows, to MaxWindow, to Config.Unread or, if the peer is near, to what it sends in a round trip.
+// Time is synctest's.
 func TestGrowth(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -221,7 +221,8 @@ func TestGrowth(t *testing.T) {
 	}{
 		{"to MaxWindow", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
 		{"to MaxWindow, round trip measured twice", 2 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
-		{"near", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
+		{"near", 200 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 250_000, 250_000},
+		{"not", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 64 << 10, 64 << 10},
 		{"fixed", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 64 << 10}, 64 << 10, 64 << 10},
 		{"to Unread", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Unread: 512 << 10}, 512 << 10, 512 << 10},
 	} {

@@ -146,7 +146,7 @@ func (f *inflow) growConn(u *windowUpdate, n int, now instant) int {
 // by the acknowledgement of SETTINGS, so growth costs no PING. The caller adds u.wider to the windows of the streams.
 func (f *inflow) grow(u *windowUpdate, s *streamInflow, streams int, now instant) {
 	next := f.nextWindow(streams)
-	if next <= f.window || f.near() && next < twice(f.window) && next < f.cfg.MaxWindow {
+	if next <= f.window || f.near() && next < twice(f.window) {
 		return // a little more does not help a near peer
 	}
 	if !s.pace.fill(f.window, s.returnable, f.rtt, now) || f.unacked > 0 || !f.confirm(u, now) {
@@ -222,16 +222,15 @@ func (f *inflow) nextWindow(streams int) int {
 	if f.rtt == 0 {
 		return 0
 	}
-	factor := growth
-	if f.rtt > steadyRTT {
-		factor = longGrowth
-	}
 	// Beyond Unread the peer could fill the windows of all streams.
-	next := min(f.cfg.MaxWindow, f.cfg.Unread/max(1, streams))
-	if f.window <= next/factor { // the product could be beyond an int of 32 bits
-		next = factor * f.window
+	most := min(f.cfg.MaxWindow, f.cfg.Unread/max(1, streams))
+	if f.near() {
+		return int(min(float64(most), nearRate*f.rtt.Seconds()))
 	}
-	return next
+	if f.window <= most/growth { // the product could be beyond an int of 32 bits
+		return growth * f.window
+	}
+	return most
 }
 
 // twice returns 2*window, at most the largest window of HTTP/2.

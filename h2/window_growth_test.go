@@ -26,8 +26,10 @@ func TestNextWindow(t *testing.T) {
 		want    int
 	}{
 		{"round trip not known", 0, 1, nil, 0},
-		{"short round trip", steadyRTT, 1, nil, growth * window},
-		{"long round trip", steadyRTT + 1, 1, nil, longGrowth * window},
+		{"short round trip", steadyRTT, 1, nil, 1_250_000},
+		{"shorter round trip", steadyRTT / 10, 1, nil, 125_000},
+		{"MaxWindow, short round trip", steadyRTT, 1, func(c *Config) { c.MaxWindow = 300 << 10 }, 300 << 10},
+		{"long round trip", steadyRTT + 1, 1, nil, growth * window},
 		{"MaxWindow", time.Second, 1, func(c *Config) { c.MaxWindow = 300 << 10 }, 300 << 10},
 		{"Unread of many streams", time.Second, 16, nil, 64 << 20 / 16},
 		{"Unread of more", time.Second, 256, nil, 64 << 20 / 256},
@@ -86,21 +88,24 @@ func growNow(f *inflow, n int) (u windowUpdate) {
 	return u
 }
 
-// TestNearWindowStays: where a round trip is short, a window does not grow by less than its size, unless that makes it as large as it may
-// become.
+// TestNearWindowStays: where a round trip is short, a window grows to what arrives in one at nearRate, and not by less than its size.
 func TestNearWindowStays(t *testing.T) {
 	const window = 256 << 10
 	for _, x := range []struct {
-		unread, most, want int
+		rtt          time.Duration
+		unread, want int
 	}{
-		{2*window - 1, 4 << 20, window},
-		{2 * window, 4 << 20, 2 * window},
-		{64 << 20, window * 3 / 2, window * 3 / 2},
+		{100 * time.Microsecond, 64 << 20, window},
+		{419 * time.Microsecond, 64 << 20, window},
+		{420 * time.Microsecond, 64 << 20, 525_000},
+		{steadyRTT, 64 << 20, 1_250_000},
+		{steadyRTT, 2*window - 1, window},
+		{steadyRTT, 2 * window, 2 * window},
 	} {
-		f := measured(t, Config{Window: window, MaxWindow: x.most, Unread: x.unread}, steadyRTT, 2)
+		f := measured(t, Config{Window: window, Unread: x.unread}, x.rtt, 2)
 		growNow(f, window)
 		if f.window != x.want {
-			t.Errorf("Unread %d, at most %d: a window of %d, not %d", x.unread, x.most, f.window, x.want)
+			t.Errorf("%v, Unread %d: a window of %d, not %d", x.rtt, x.unread, f.window, x.want)
 		}
 	}
 }
