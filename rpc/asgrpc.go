@@ -174,7 +174,7 @@ func (p *portal) attach(stock *grpc.ClientConn) {
 }
 
 func (p *portal) invoke(ctx context.Context, method string, req, reply any, stock *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	switch p.carrierOf(stock) {
+	switch p.callerOf(stock) {
 	case byGRPC:
 		return next(ctx, method, req, reply, stock, opts...)
 	case byAnother:
@@ -188,7 +188,7 @@ func (p *portal) invoke(ctx context.Context, method string, req, reply any, stoc
 }
 
 func (p *portal) newStream(ctx context.Context, desc *grpc.StreamDesc, stock *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	switch p.carrierOf(stock) {
+	switch p.callerOf(stock) {
 	case byGRPC:
 		return next(ctx, desc, stock, method, opts...)
 	case byAnother:
@@ -207,18 +207,18 @@ func failClosed(opts []grpc.CallOption) {
 	o.report(nil, ErrClientConnClosing)
 }
 
-// carrier says what makes the calls of a stock ClientConn.
-type carrier uint8
+// caller says what makes the calls of a stock ClientConn.
+type caller uint8
 
 const (
-	byClient  carrier = iota // the portal's client
-	byAnother                // another client of this package
-	byGRPC                   // grpc-go
+	byClient  caller = iota // the portal's client
+	byAnother               // another client of this package
+	byGRPC                  // grpc-go
 )
 
-// carrierOf finds the carrier of a ClientConn that the interceptor before the portal has passed on, which need not be one of the portal's.
+// callerOf finds what makes the calls of a ClientConn that the interceptor before the portal has passed on, which need not be one of the portal's.
 // It is found by the stub resolvers among the ClientConn's options. If they cannot be read, it is taken for the portal's.
-func (p *portal) carrierOf(stock *grpc.ClientConn) carrier {
+func (p *portal) callerOf(stock *grpc.ClientConn) caller {
 	if p.known.Load() == stock {
 		return byClient
 	}
