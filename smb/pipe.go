@@ -109,7 +109,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	ipc = ipc.WithContext(ctx)
 	defer ipc.Unmount()
 	var shares []dcerpc.Share
-	err = ipc.run(operation{kind: opList, name: "srvsvc", do: func(ctx context.Context, t view, remote string) error {
+	err = ipc.run(operation{kind: opList, name: "srvsvc", do: func(ctx context.Context, t view, remote string) (err error) {
 		shares, err = ipc.listShares(ctx, t, remote)
 		if pipeEnded(err) { // Samba starts that process again
 			shares, err = ipc.listShares(ctx, t, remote)
@@ -147,6 +147,7 @@ func (s *Share) listShares(ctx context.Context, t view, remote string) ([]dcerpc
 	if err != nil {
 		return nil, err
 	}
-	defer h.close(ctx)
+	// A server that waits for the process at the other end may let CLOSE wait, too.
+	defer func() { _ = withinPipeTimeout(ctx, h.close) }()
 	return dcerpc.ListShares(ctx, &pipe{t.tree, h.id}, t.with.host)
 }

@@ -65,6 +65,19 @@ func pipeSession(t *testing.T, s *script.Server, limits smb.Limits) *smb.Session
 	return sess
 }
 
+// pendCloseOnce has s acknowledge the first CLOSE and not answer it.
+func pendCloseOnce(s *script.Server) {
+	others, pended := s.Hook, false
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command == proto.CommandClose && !pended {
+			pended = true
+			c.Pend(m, 6)
+			return true
+		}
+		return others(c, m)
+	}
+}
+
 // TestSharesPipeEnds has the process behind the pipe end during a request: the shares are listed over another pipe, once. Requests 0 and
 // 1 bind and list on the first pipe, 2 binds on the second.
 func TestSharesPipeEnds(t *testing.T) {
@@ -94,15 +107,16 @@ func TestSharesPipeEnds(t *testing.T) {
 	}
 }
 
-// TestSharesUnanswered has the server acknowledge a request on a pipe and not answer it: Shares returns after 30 seconds, or when the
-// caller's context or OperationTimeout says so, and the session stays in use.
+// TestSharesUnanswered has the server acknowledge a request on a pipe, or that and the CLOSE after it, and not answer: Shares returns
+// after 30 seconds for each, or when the caller's context or OperationTimeout says so, and the session stays in use.
 func TestSharesUnanswered(t *testing.T) {
 	faultnet.NeedsFakeTime(t)
 	for name, c := range map[string]struct {
 		operation, ctx, want time.Duration
-		n                    int // which request
+		n                    int  // which request
+		close                bool // and CLOSE
 	}{
-		"bind": {want: 30 * time.Second}, "list": {want: 30 * time.Second, n: 1},
+		"bind": {want: 30 * time.Second}, "list": {want: 30 * time.Second, n: 1}, "list and close": {want: time.Minute, n: 1, close: true},
 		"OperationTimeout": {operation: time.Minute, want: time.Minute}, "context": {ctx: time.Hour, want: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +128,9 @@ func TestSharesUnanswered(t *testing.T) {
 					conn.Pend(m, 5)
 					return true
 				})
+				if c.close {
+					pendCloseOnce(s)
+				}
 				sess := pipeSession(t, s, smb.Limits{OperationTimeout: c.operation})
 				ctx := t.Context()
 				if c.ctx > 0 {
