@@ -51,8 +51,12 @@ func TestAllocations(t *testing.T) {
 		added[of.name] = with - without
 		t.Logf("%s: %.0f allocations a call without xDS, %.0f with it", of.name, without, with)
 	}
-	if added["tarn"] > added["grpc-go"] && grpc.Version != "1.83.0" {
-		t.Errorf("xDS adds %.0f allocations to a call of Tarn's, %.0f to one of grpc-go's", added["tarn"], added["grpc-go"])
+	more := 0.0
+	if grpc.Version == "1.83.0" {
+		more = 2
+	}
+	if added["tarn"] > added["grpc-go"]+more {
+		t.Errorf("xDS adds %.0f allocations to a call of Tarn's, %.0f to one of grpc-go's, of which %.0f may be more", added["tarn"], added["grpc-go"], more)
 	}
 }
 
