@@ -111,9 +111,6 @@ func measure(ctx context.Context, opt options, pr *progress) (*Report, error) {
 			return nil, fmt.Errorf("%s: %w", sec.name, err)
 		}
 		pr.section(sec.name)
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("%s: %w", sec.name, err) // also of a section that would be left out
-		}
 		cases, err := sec.run(ctx, s)
 		var out leftOut
 		if err != nil && !errors.As(err, &out) {
