@@ -3,12 +3,14 @@ package h2
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // TestControlFramesPrecedeQueuedDATA: a control frame that is queued while a batch of a long message is being sent leaves between two
@@ -158,6 +160,60 @@ func TestControlFramesFollow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFewerStreamsAreAcknowledgedInTurn: requests that a client has queued come before its acknowledgement of SETTINGS that permit fewer
+// streams: a server may take those that come after it for more than it permits, and nghttp2 ends the connection then.
+func TestFewerStreamsAreAcknowledgedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const others = 5
+		a, b := bufferedPipe()
+		pool := tarntest.NewPool(t)
+		rec := newRecorder(t)
+		c, err := NewClient(a, rec, Config{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := make(chan struct{})
+		go func() { defer close(run); c.Run() }()
+		p := newFairPeer(t, newRaw(t, b))
+		readPreface(t, b)
+		p.whole()
+		<-rec.gotSettings
+		var opened sync.WaitGroup
+		open := func(o *Out) {
+			opened.Go(func() {
+				if s, err := c.Open(context.Background(), newCall(), o); err == nil {
+					s.Release()
+				}
+			})
+		}
+		synctest.Wait()
+		open(&Out{Block: testRequest, Data: pool.Get(fairLong), Ending: End})
+		p.read(func(http2.Frame) bool { return p.of[1] >= 1<<20 })
+		synctest.Wait()
+		for range others {
+			open(&Out{Block: testRequest, Data: pool.Get(100), Ending: More})
+		}
+		synctest.Wait()
+		p.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 2})
+		synctest.Wait()
+		requests := 0
+		p.read(func(f http2.Frame) bool {
+			if f.Header().Type == http2.FrameHeaders {
+				requests++
+			}
+			g, ok := f.(*http2.SettingsFrame)
+			return ok && g.IsAck()
+		})
+		if requests != others {
+			t.Errorf("%d of %d requests came before the acknowledgement", requests, others)
+		}
+		a.Close()
+		b.Close()
+		opened.Wait()
+		<-run
+	})
 }
 
 // TestPingsAtDATA: a client that sends a PING with the DATA that comes, one at a time, as gRPC's do to measure the link, does not have

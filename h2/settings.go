@@ -88,7 +88,8 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 			window = int64(v) // only the last one takes effect: each would walk all streams
 			continue
 		}
-		if id == setHeaderTable || id == setMaxFrame && int64(v) < int64(c.peer.maxFrame) {
+		switch { // the last: after the acknowledgement, requests that are queued would be more than the peer permits
+		case id == setHeaderTable, id == setMaxFrame && int64(v) < int64(c.peer.maxFrame), c.side == client && id == setMaxStreams && int64(v) < int64(c.inUse):
 			o = inTurn
 		}
 		if err := c.setting(id, v); err != nil {
