@@ -210,7 +210,7 @@ func TestUnreadCap(t *testing.T) {
 	}
 }
 
-// TestGrowth: a window that limits the peer grows, to MaxWindow, to Config.Unread or, if the peer is near, to what it sends in a round trip.
+// TestGrowth: a window that limits the peer grows, to MaxWindow, to Config.Unread or, if the peer is near, to nearWindow.
 // Time is synctest's.
 func TestGrowth(t *testing.T) {
 	for _, x := range []struct {
@@ -221,8 +221,9 @@ func TestGrowth(t *testing.T) {
 	}{
 		{"to MaxWindow", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
 		{"to MaxWindow, round trip measured twice", 2 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
-		{"near", 200 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 250_000, 250_000},
-		{"not", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 64 << 10, 64 << 10},
+		{"near", 200 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, nearWindow, nearWindow},
+		{"near, to MaxWindow", 200 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 512 << 10}, 512 << 10, 512 << 10},
+		{"near, not by less than its size", 200 * time.Microsecond, Config{Window: 700 << 10, MaxWindow: 4 << 20}, 700 << 10, 700 << 10},
 		{"fixed", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 64 << 10}, 64 << 10, 64 << 10},
 		{"to Unread", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Unread: 512 << 10}, 512 << 10, 512 << 10},
 	} {

@@ -225,7 +225,7 @@ func (f *inflow) nextWindow(streams int) int {
 	// Beyond Unread the peer could fill the windows of all streams.
 	most := min(f.cfg.MaxWindow, f.cfg.Unread/max(1, streams))
 	if f.near() {
-		return int(min(float64(most), nearRate*f.rtt.Seconds()))
+		return min(most, nearWindow)
 	}
 	if f.window <= most/growth { // the product could be beyond an int of 32 bits
 		return growth * f.window

@@ -83,10 +83,10 @@ const (
 	// growth is the factor by which the window grows at a time where a round trip is longer than steadyRTT: each time takes one, in which
 	// the peer waits.
 	growth = 64
-	// nearRate is how many bytes a second a near peer must be able to send: 10 Gbit/s. A larger window than that takes lets the sockets'
-	// buffers fill, where bytes leave the processor's caches before they are read: on an Intel Xeon an upload of 64 MiB on the same machine
-	// took 46 ms of processor time with windows that grew to 16 MiB, and 14 ms without.
-	nearRate = 1.25e9
+	// nearWindow is what a stream's window grows to where a round trip is not longer than steadyRTT. With less, a message of 1 MiB comes in
+	// several turns: on an AMD EPYC each took an eighth more processor time. With much more, bytes leave the processor's caches before they are
+	// read: on an Intel Xeon an upload of 64 MiB took three times as long with 16 MiB. docs/notes/performance.md has both.
+	nearWindow = 1 << 20
 	// certainRTT is from when a round trip is not doubted that one acknowledgement alone has shown. A shorter one may be
 	// mostly the time for which a goroutine or thread waited for a processor.
 	certainRTT = 8 * time.Millisecond

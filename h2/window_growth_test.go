@@ -26,8 +26,8 @@ func TestNextWindow(t *testing.T) {
 		want    int
 	}{
 		{"round trip not known", 0, 1, nil, 0},
-		{"short round trip", steadyRTT, 1, nil, 1_250_000},
-		{"shorter round trip", steadyRTT / 10, 1, nil, 125_000},
+		{"short round trip", steadyRTT, 1, nil, nearWindow},
+		{"shorter round trip", steadyRTT / 10, 1, nil, nearWindow},
 		{"MaxWindow, short round trip", steadyRTT, 1, func(c *Config) { c.MaxWindow = 300 << 10 }, 300 << 10},
 		{"long round trip", steadyRTT + 1, 1, nil, growth * window},
 		{"MaxWindow", time.Second, 1, func(c *Config) { c.MaxWindow = 300 << 10 }, 300 << 10},
@@ -88,24 +88,24 @@ func growNow(f *inflow, n int) (u windowUpdate) {
 	return u
 }
 
-// TestNearWindowStays: where a round trip is short, a window grows to what arrives in one at nearRate, and not by less than its size.
-func TestNearWindowStays(t *testing.T) {
-	const window = 256 << 10
+// TestNearWindow: where a round trip is short, a window grows to nearWindow, and not by less than its size.
+func TestNearWindow(t *testing.T) {
 	for _, x := range []struct {
-		rtt          time.Duration
-		unread, want int
+		rtt                  time.Duration
+		window, unread, want int
 	}{
-		{100 * time.Microsecond, 64 << 20, window},
-		{419 * time.Microsecond, 64 << 20, window},
-		{420 * time.Microsecond, 64 << 20, 525_000},
-		{steadyRTT, 64 << 20, 1_250_000},
-		{steadyRTT, 2*window - 1, window},
-		{steadyRTT, 2 * window, 2 * window},
+		{100 * time.Microsecond, 256 << 10, 64 << 20, nearWindow},
+		{steadyRTT, 256 << 10, 64 << 20, nearWindow},
+		{steadyRTT, nearWindow / 2, 64 << 20, nearWindow},
+		{steadyRTT, nearWindow/2 + 1, 64 << 20, nearWindow/2 + 1},
+		{steadyRTT, 2 * nearWindow, 64 << 20, 2 * nearWindow},
+		{steadyRTT, 256 << 10, 512<<10 - 1, 256 << 10},
+		{steadyRTT, 256 << 10, 512 << 10, 512 << 10},
 	} {
-		f := measured(t, Config{Window: window, Unread: x.unread}, x.rtt, 2)
-		growNow(f, window)
+		f := measured(t, Config{Window: x.window, Unread: x.unread}, x.rtt, 2)
+		growNow(f, x.window)
 		if f.window != x.want {
-			t.Errorf("%v, Unread %d: a window of %d, not %d", x.rtt, x.unread, f.window, x.want)
+			t.Errorf("%v, Unread %d: a window of %d grows to %d, not %d", x.rtt, x.unread, x.window, f.window, x.want)
 		}
 	}
 }
