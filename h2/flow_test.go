@@ -223,7 +223,6 @@ func TestGrowth(t *testing.T) {
 		{"to MaxWindow, round trip measured twice", 2 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
 		{"near", 200 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, nearWindow, nearWindow},
 		{"near, to MaxWindow", 200 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 512 << 10}, 512 << 10, 512 << 10},
-		{"near, not by less than its size", 200 * time.Microsecond, Config{Window: 700 << 10, MaxWindow: 4 << 20}, 700 << 10, 700 << 10},
 		{"fixed", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 64 << 10}, 64 << 10, 64 << 10},
 		{"to Unread", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Unread: 512 << 10}, 512 << 10, 512 << 10},
 	} {
