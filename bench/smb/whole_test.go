@@ -17,7 +17,8 @@ import (
 )
 
 // BenchmarkWhole reads a file of 128 MiB into memory, and writes it from there, with Tarn's client, go-smb2, and the crate smb2, which
-// pipelines its requests, too. The crate is built by cargo from crates.io. It signs in clear sessions, too; the others do not.
+// pipelines its requests, too. The crate is built by cargo from crates.io. It signs in clear sessions, too; the others do not. Its login
+// (0.20.1) is refused by Samba where everything has to be encrypted, so it is left out there.
 func BenchmarkWhole(b *testing.B) {
 	program := buildCrate(b)
 	for _, mode := range rig.Modes() {
@@ -28,6 +29,9 @@ func BenchmarkWhole(b *testing.B) {
 				b.Run(fmt.Sprintf("mode=%s/op=%s/peer=%s", mode.Name(), op, p), func(b *testing.B) {
 					b.SetBytes(fileBytes)
 					if p == "smb2-rs" {
+						if mode == rig.Encrypted {
+							b.Skip("the crate cannot log in where the server requires encryption")
+						}
 						crate(b, program, srv, op)
 						return
 					}
