@@ -323,7 +323,7 @@ func TestBrowserLabelsFit(t *testing.T) {
 	for _, width := range []int{320, 800, 1280} {
 		v.must(v.Size(v.ctx, width, 900, 1))
 		v.must(v.Open(v.ctx, v.url))
-		v.until(`document.querySelectorAll("#sizing svg.curve").length == 2 && innerWidth == ` + fmt.Sprint(width))
+		v.until(`document.querySelectorAll("#sizing svg.curve").length == 3 && innerWidth == ` + fmt.Sprint(width))
 		var cut []string
 		v.must(v.Eval(v.ctx, `[...document.querySelectorAll("#sizing svg text")].filter(text => {
 			const at = text.getBoundingClientRect(), figure = text.ownerSVGElement.getBoundingClientRect();
@@ -450,5 +450,41 @@ func TestBrowserWithoutScript(t *testing.T) {
 		t.Error("without JavaScript the page shows a button that does nothing")
 	}
 	v.shoot("without-script")
+	v.content()
+}
+
+// In a large window no card is half empty: of a pool whose classes are kept, and of one that has places of misuse to show.
+func TestBrowserFillsCards(t *testing.T) {
+	longInBrowser(t)
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "misused", Check: tarn.CheckAll, Report: func(tarn.Misuse) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4000 {
+		pool.Get(300).Free()
+	}
+	for range 3 {
+		func() {
+			defer func() { _ = recover() }()
+			b := pool.Get(10)
+			b.Free()
+			b.Free()
+		}()
+	}
+	v := visit(t, pool)
+	v.must(v.Size(v.ctx, 1180, 900, 1))
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`innerWidth == 1180 && document.querySelector("#gets svg") && document.querySelector(".places") && document.querySelector("#sizing .knee")`)
+	var empty []string
+	v.must(v.Eval(v.ctx, `[...document.querySelectorAll("section.card, .card")].flatMap(card => {
+		const all = card.getBoundingClientRect(), name = card.querySelector("h2").textContent
+		const low = Math.max(...[...card.querySelectorAll("p, li, svg, td, pre, li")].map(x => x.getBoundingClientRect().bottom))
+		const narrow = [...card.querySelectorAll(".knee svg")].map(x => x.getBoundingClientRect()).filter(r => r.width > 0 && r.right < all.right - 60)
+		return [...all.bottom - low > 60 ? [name + " ends " + (all.bottom - low) + " above its edge"] : [], ...narrow.map(r => name + ": a figure ends at " + r.right + " of " + all.right)]
+	})`, &empty))
+	for _, e := range empty {
+		t.Error(e)
+	}
+	v.shoot("filled")
 	v.content()
 }

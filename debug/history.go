@@ -115,7 +115,7 @@ func ringOf[P any](rings map[string]*ring[P], name string) *ring[P] {
 	if r := rings[name]; r != nil {
 		return r
 	}
-	return new(ring[P])
+	return &ring[P]{points: make([]P, 0, historyLength)} // append would take half as much again
 }
 
 // pool returns the past of a pool.

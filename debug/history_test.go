@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 	"weak"
 
 	"github.com/tarn-go/tarn"
@@ -66,6 +67,35 @@ func TestHistory(t *testing.T) {
 		}
 		if r := get(t, h, "/?format=history&pool=nobody"); r.StatusCode != 404 {
 			t.Errorf("no such pool: %d", r.StatusCode)
+		}
+		runtime.KeepAlive(h)
+	})
+}
+
+// After an hour the memory of the history does not grow any more.
+func TestHistoryIsBounded(t *testing.T) {
+	p := named(t, "one")
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRegistry(p)
+		r.AddEndpoints(&counted{time.Now()})
+		h := HandlerOf(r).(*handler)
+		memory := func() (bytes uintptr) {
+			for _, r := range h.history.pools {
+				bytes += uintptr(cap(r.points)) * unsafe.Sizeof(PoolPoint{})
+			}
+			for _, r := range h.history.calls {
+				bytes += uintptr(cap(r.points)) * unsafe.Sizeof(CallPoint{})
+			}
+			return bytes
+		}
+		<-time.After(time.Hour + time.Second)
+		hour := memory()
+		if hour > 2*15<<10 {
+			t.Errorf("an hour of a pool and a server takes %d bytes", hour)
+		}
+		<-time.After(24 * time.Hour)
+		if day := memory(); day != hour {
+			t.Errorf("%d bytes after an hour, %d after a day", hour, day)
 		}
 		runtime.KeepAlive(h)
 	})

@@ -58,7 +58,7 @@ func TestBrowserMounts(t *testing.T) {
 			v.until(at + `document.querySelector("h1")?.textContent == "two & more?" && /\d/.test(document.getElementById("rate")?.textContent)`)
 			v.links(8)
 			v.must(v.Eval(v.ctx, `[...document.querySelectorAll("#tabs a")].find(a => a.textContent.startsWith("one")).click()`, nil))
-			v.until(at + `document.querySelector("h1")?.textContent == "one" && document.querySelector("#outstanding a")`)
+			v.until(at + `document.querySelector("h1")?.textContent == "one" && document.querySelector("#outstanding a") && document.readyState == "complete"`)
 			v.links(10)
 			v.must(v.Eval(v.ctx, `document.querySelector(".views a:last-child").click()`, nil))
 			v.until(at + `document.querySelector("#methods") && /\d/.test(document.getElementById("calls-rate")?.textContent)`)
@@ -84,7 +84,7 @@ func (v *visitor) links(least int) {
 		return { link: a.getAttribute("href"), went: answer.ok && to.origin == location.origin && to.pathname == location.pathname ? "" : answer.status + " " + to };
 	}))`, &links))
 	if len(links) < least {
-		v.t.Errorf("%d links, want at least %d", len(links), least)
+		v.t.Errorf("%d links, want at least %d: %v", len(links), least, links)
 	}
 	for _, l := range links {
 		if l.Went != "" {

@@ -2,6 +2,7 @@ package debug
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -75,6 +76,25 @@ func TestOverviewPutsTroubleFirst(t *testing.T) {
 	}
 	if !strings.Contains(text, "1 get over budget") {
 		t.Error("the overview does not name the trouble")
+	}
+}
+
+// TestTabsOfManyPools: with more pools than fit a line or two, a pool's page leads to the overview in place of to each of them.
+func TestTabsOfManyPools(t *testing.T) {
+	var pools []*tarn.Pool
+	for n := 1; n <= 9; n++ {
+		pools = append(pools, named(t, fmt.Sprint("p", n)))
+		text := body(t, get(t, Handler(pools...), "/?pool=p1"))
+		want := n + 1
+		switch n {
+		case 1:
+			want = 0
+		case 9:
+			want = 2
+		}
+		if _, tabs, _ := strings.Cut(text, `id="tabs"`); strings.Count(strings.SplitN(tabs, "</nav>", 2)[0], "<a ") != want {
+			t.Errorf("%d pools: not %d tabs", n, want)
+		}
 	}
 }
 

@@ -38,6 +38,11 @@ func Curve(curve []sizing.Point, m Marks, f Frame) string {
 	for _, p := range curve[min(2, len(curve)-1):] {
 		share = max(share, p.Share)
 	}
+	for _, p := range curve {
+		if p.Classes == m.Knee {
+			share = max(share, p.Share)
+		}
+	}
 	share = max(share*1.15, 0.01)
 	floor := f.Height - bottom
 	step, padLeft := shareStep(share), 0.0

@@ -212,6 +212,33 @@ func TestCurveLabelsFit(t *testing.T) {
 }
 
 // The axis of waste is labelled with round percentages whose texts are exact.
+// TestKneeIsInside: the mark of the knee is in the figure, also where the knee wastes more than the classes in force.
+func TestKneeIsInside(t *testing.T) {
+	curve := []sizing.Point{{Classes: 1, Share: 0.5}, {Classes: 2, Share: 0.31}, {Classes: 3, Share: 0.1}}
+	knee := regexp.MustCompile(`class="knee[^>]*>(?:<title>[^<]*</title>)?<circle cx="[^"]*" cy="([0-9.]+)" r="([0-9.]+)"`)
+	got := knee.FindStringSubmatch(Curve(curve, Marks{Knee: 2, Now: Mark{Classes: 123, Share: 0.13}}, Wide()))
+	if got == nil {
+		t.Fatal("there is no knee")
+	}
+	at, _ := strconv.ParseFloat(got[1], 64)
+	if r, _ := strconv.ParseFloat(got[2], 64); at <= r {
+		t.Errorf("a knee of radius %v is %v below the edge", r, at)
+	}
+}
+
+// TestCurveFillsTheLine: without classes to paste beside it the curve has a large window's whole line.
+func TestCurveFillsTheLine(t *testing.T) {
+	curve := []sizing.Point{{Classes: 1, Share: 0.5}, {Classes: 2, Share: 0.31}, {Classes: 3, Share: 0.1}}
+	for want, marks := range map[string]Marks{
+		`<div class="plot wide"><svg class="curve" viewBox="0 0 1000 `: {Now: Mark{Classes: 3, Share: 0.1}},
+		`<div class="plot half"><svg class="curve" viewBox="0 0 420 `:  {Now: Mark{Classes: 1, Share: 0.5}, Proposed: Mark{Classes: 3, Share: 0.1}},
+	} {
+		if got := CurveOnScreens(curve, marks); !strings.HasPrefix(got, want) {
+			t.Errorf("no %s in %.80s", want, got)
+		}
+	}
+}
+
 func TestCurveTicksAreRound(t *testing.T) {
 	label := regexp.MustCompile(`text-anchor="end"[^>]*>([^<]*)%</text>`)
 	for _, share := range []float64{0, 0.004, 0.013, 0.031, 0.09, 0.22, 0.38, 0.56, 1} {

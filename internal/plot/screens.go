@@ -21,9 +21,13 @@ func SizesOnScreens(h sizing.Histogram, ladder, other []int, label string) strin
 	return place("wide", draw(Wide())) + place("middle", draw(Middle())) + place("narrow", draw(Narrow()))
 }
 
-// CurveOnScreens is [Curve], drawn for large windows, where it has half a line, and for narrow ones.
+// CurveOnScreens is [Curve], drawn for large windows, where it has half a line beside the ladder proposed, or the whole line if none is, and
+// for narrow ones.
 func CurveOnScreens(curve []sizing.Point, m Marks) string {
 	draw := func(f Frame) string { return Curve(curve, m, f) }
+	if m.Proposed.Classes == 0 {
+		return place("wide", draw(Wide())) + place("middle", draw(Middle())) + place("narrow", draw(Narrow()))
+	}
 	return place("half", draw(Middle())) + place("narrow", draw(Narrow()))
 }
 
