@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +86,34 @@ func TestReportsAreClassed(t *testing.T) {
 	}
 	if want := "| example.com/m v1 | 100 | 1 | 3 | 1 | 1 |"; !strings.Contains(out.String(), want) {
 		t.Errorf("%s, want %s", out.String(), want)
+	}
+}
+
+// A module of which many packages do not compile has not been analysed.
+func TestModulesCompile(t *testing.T) {
+	for broken, problems := range map[int]int{0: 0, 2: 0, 3: 1} {
+		r := runner{log: io.Discard, analyse: func(string, []string) (result, error) { return result{Packages: 20, Broken: broken}, nil }}
+		if got := r.modules(io.Discard, []module{{path: "example.com/m", version: "v1"}}); len(got) != problems {
+			t.Errorf("%d of 20 packages do not compile: %q", broken, got)
+		}
+	}
+}
+
+func TestWithoutNeighbours(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "go.mod")
+	const before = "module example.com/m\n\nreplace (\n\texample.com/a => ../a\n\texample.com/b => example.com/c v1.0.0\n)\n\nreplace example.com/d v1.2.3 => ./d\n"
+	if err := os.WriteFile(name, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := withoutNeighbours(name); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "module example.com/m\n\nreplace example.com/b => example.com/c v1.0.0\n"; string(got) != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -18,8 +18,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/modfile"
 )
 
 func main() {
@@ -145,7 +148,35 @@ func copied(module string) (string, error) {
 			return "", err
 		}
 	}
+	if err := withoutNeighbours(filepath.Join(part, "go.mod")); err != nil {
+		return "", err
+	}
 	return dir, os.Rename(part, dir)
+}
+
+// withoutNeighbours removes the replacements by directories from a go.mod file: those are in the module's repository, and not in the module.
+func withoutNeighbours(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	file, err := modfile.Parse(name, text, nil)
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Clone(file.Replace) {
+		if !modfile.IsDirectoryPath(r.New.Path) {
+			continue
+		}
+		if err := file.DropReplace(r.Old.Path, r.Old.Version); err != nil {
+			return err
+		}
+	}
+	file.Cleanup()
+	if text, err = file.Format(); err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o600)
 }
 
 // relative is a position's file from the module's root, and its line.

@@ -107,6 +107,10 @@ func (d defect) count(r result) (n int) {
 	return n
 }
 
+// mostBroken is the share of a module's packages that need not compile, for want of generated files: one in so many. That nothing is reported
+// in the others would say little of the module.
+const mostBroken = 10
+
 // modules prints the result for each module, and returns those that could not be analysed and the reports that nobody has classed.
 func (r *runner) modules(out io.Writer, list []module) (problems []string) {
 	lines, wrong, counted := 0, 0, 0
@@ -122,6 +126,9 @@ func (r *runner) modules(out io.Writer, list []module) (problems []string) {
 			continue
 		}
 		fmt.Fprintf(r.log, "%s: %v, %d packages do not compile\n", m.path, time.Since(began).Round(time.Second), res.Broken)
+		if res.Broken*mostBroken > res.Packages {
+			problems = append(problems, fmt.Sprintf("%s %v: %d of %d packages", m.path, errUncompiled, res.Broken, res.Packages))
+		}
 		found := map[class]int{}
 		for _, p := range res.Reports {
 			c := m.classes[p.At]
