@@ -137,7 +137,7 @@ func (f *function) contract(s *state, list []poolfile.Call, vars []ssa.Value, ar
 func (f *function) view(s *state, b Binding, v *ssa.Call) {
 	var views Binding
 	for _, r := range b {
-		if r.Mode != Inside {
+		if r.Mode != Inside && !s.objs[r.Of].parted {
 			views = append(views, Ref{Of: r.Of, Mode: View, epoch: s.objs[r.Of].epoch})
 		}
 	}
@@ -178,6 +178,9 @@ func (f *function) retain(s *state, b Binding, v ssa.Value) bool {
 	for _, r := range b {
 		switch r.Mode {
 		case View:
+			st := s.objs[r.Of]
+			st.parted = true
+			s.objs[r.Of] = st
 			s.Vals[flow.Of(v)] = Binding{{Of: f.object(s, v, places.PathOf(places.Step{Kind: places.Field, N: -1}))}}
 			return true
 		case Self:

@@ -57,6 +57,7 @@ type function struct {
 	positions flow.Positions
 	table     conditions.Table
 	objects   map[objectKey]*Object
+	parts     map[ssa.Value][]places.Path // of the objects that a value names
 	live      []map[ssa.Value]bool
 	loops     []bool // blocks to which a path can come again, by their index
 	exits     []exit
@@ -200,10 +201,18 @@ func (f *function) block(b *ssa.BasicBlock, s *state, next func(*ssa.BasicBlock,
 
 // redefine forgets what was known of v before the instruction that defines it runs again.
 func (f *function) redefine(s *state, v ssa.Value) {
-	if o := f.objects[objectKey{v: v, gen: s.gen[v]}]; o != nil {
-		if _, ok := s.objs[o]; ok || s.bound(o) {
-			s.gen[v] = 1 - s.gen[v]
-			if old := f.objects[objectKey{v: v, gen: s.gen[v]}]; old != nil {
+	known := func(path places.Path) bool {
+		o := f.objects[objectKey{v, s.gen[v], path}]
+		if o == nil {
+			return false
+		}
+		_, ok := s.objs[o]
+		return ok || s.bound(o)
+	}
+	if slices.ContainsFunc(f.parts[v], known) {
+		s.gen[v] = 1 - s.gen[v]
+		for _, path := range f.parts[v] {
+			if old := f.objects[objectKey{v, s.gen[v], path}]; old != nil {
 				f.remains(s, old)
 				delete(s.objs, old)
 				s.detach(func(r Ref) bool { return r.Of == old })
@@ -339,6 +348,9 @@ func (f *function) object(s *state, v ssa.Value, path places.Path) *Object {
 	if o == nil {
 		o = &Object{id: len(f.objects), value: v}
 		f.objects[key] = o
+		if !slices.Contains(f.parts[v], path) {
+			f.parts[v] = append(f.parts[v], path)
+		}
 	}
 	return o
 }

@@ -74,6 +74,7 @@ type status struct {
 	stale    token.Pos // where its views last ended
 	staleBy  string
 	kept     custody
+	parted   bool // a part of it was retained: parts may outlive it
 }
 
 // custody is where a reference was stored that outlives the function.
@@ -116,7 +117,7 @@ func (s *state) key(number func(ssa.Value) int) string {
 	var parts []string
 	n := func(v ssa.Value) string { return strconv.Itoa(number(v)) }
 	for o, st := range s.objs {
-		parts = append(parts, "o"+strconv.Itoa(o.id)+","+strconv.Itoa(int(st.ended))+","+strconv.Itoa(st.extra)+","+strconv.Itoa(st.epoch)+","+strconv.Itoa(int(st.kept.pos)))
+		parts = append(parts, "o"+strconv.Itoa(o.id)+","+strconv.Itoa(int(st.ended))+","+strconv.Itoa(st.extra)+","+strconv.Itoa(st.epoch)+","+strconv.Itoa(int(st.kept.pos))+","+strconv.FormatBool(st.parted))
 	}
 	for v, w := range s.same {
 		parts = append(parts, "s"+n(v)+"="+n(w))

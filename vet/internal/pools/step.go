@@ -273,6 +273,9 @@ func (f *function) store(s *state, st *ssa.Store) {
 	}
 	f.overwritten(s, p)
 	f.refilled(s, p)
+	if variable {
+		f.another(s, st.Addr)
+	}
 	if len(b) > 0 || tracked(st.Val.Type()) || leadsToBytes(st.Val.Type()) {
 		s.Mem[p] = b
 	}
@@ -281,6 +284,13 @@ func (f *function) store(s *state, st *ssa.Store) {
 		f.keep(s, b, custody{pos: st.Pos(), at: p, how: "stored in " + or(f.nameOf(p), "memory that others reach")})
 	}
 	s.loads[p] = st.Val
+}
+
+// another forgets that what a struct in a variable refers to has ended: the variable has another struct now.
+func (f *function) another(s *state, variable ssa.Value) {
+	if o := f.objects[objectKey{v: variable, gen: s.gen[variable]}]; o != nil && s.objs[o].ended.IsValid() {
+		s.objs[o] = status{}
+	}
 }
 
 // refilled forgets what the struct at a place leads to, of which a field was written: a response whose body was replaced leads to

@@ -45,7 +45,7 @@ func (c *Checker) Run(fns []*ssa.Function, export func(*types.Func, *Summary)) {
 		if len(fn.Blocks) == 0 || !c.worth(fn) {
 			continue
 		}
-		f := &function{Checker: c, fn: fn, objects: map[objectKey]*Object{}, leaked: leaked(fn)}
+		f := &function{Checker: c, fn: fn, objects: map[objectKey]*Object{}, parts: map[ssa.Value][]places.Path{}, leaked: leaked(fn)}
 		f.run()
 		sum := f.infer()
 		obj, _ := fn.Object().(*types.Func)

@@ -84,3 +84,68 @@ func retainedPromoted() int64 {
 	defer a.Release()
 	return a.Value(0)
 }
+
+// dataOf returns a part that has a count of its own, and asks for it twice.
+func dataOf(b *array.Int64Builder) arrow.ArrayData {
+	a := b.NewArray()
+	defer a.Release()
+	a.Data().Retain()
+	return a.Data()
+}
+
+var memo = map[int64][]arrow.ArrayData{}
+
+func storedDataOf(b *array.Int64Builder, id int64) arrow.ArrayData {
+	a := b.NewArray()
+	defer a.Release()
+	a.Data().Retain()
+	memo[id] = []arrow.ArrayData{a.Data()}
+	return a.Data()
+}
+
+func columns(n int, fill func(c []arrow.Column, i int) error) error {
+	cols := make([]arrow.Column, n)
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	for i := range n {
+		if err := fill(cols, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func releasedAtTheEnd(r array.RecordReader) (n int64) {
+	for r.Next() {
+		rec := r.RecordBatch()
+		rec.Retain()
+		defer rec.Release()
+		n += rec.NumRows()
+	}
+	return n
+}
+
+func twiceInALoop(r array.RecordReader) {
+	for r.Next() {
+		rec := r.RecordBatch()
+		rec.Retain()
+		rec.Release()
+		rec.Release() // want `double release: rec was given back`
+	}
+}
+
+func anotherInTheVariable(a, b arrow.Column) {
+	c := a
+	c.Release()
+	c = b
+	c.Release()
+}
+
+func twiceInTheVariable(a arrow.Column) {
+	c := a
+	c.Release()
+	c.Release() // want `double release: c was given back`
+}

@@ -27,3 +27,16 @@ type Chunked struct{}
 func (c *Chunked) Retain()           {}
 func (c *Chunked) Release()          {}
 func (c *Chunked) Chunk(i int) Array { return nil }
+
+type Field struct {
+	Name string
+	Type interface{ ID() int }
+}
+
+type Column struct {
+	field Field
+	data  *Chunked
+}
+
+func (c *Column) Retain()  {}
+func (c *Column) Release() {}
