@@ -77,7 +77,7 @@ func (r *registry[V]) get(addr uintptr) (v V, ok bool) {
 	return e.v, e.addr != 0
 }
 
-// take removes addr and returns what it was mapped to.
+// take removes addr and returns what it was mapped to: a reference is to be freed.
 func (r *registry[V]) take(addr uintptr) (v V, ok bool) {
 	s := r.shard(hash(addr))
 	s.mu.Lock()

@@ -43,6 +43,7 @@ func (o *Out) freeEmpty() {
 	}
 }
 
+// free takes ownership of what o holds, and frees it.
 func (o *Out) free() {
 	o.Data.Free()
 	o.Data = tarn.Buffer{}

@@ -9,7 +9,7 @@ import (
 // Source makes DATA at the time when it is sent, for content that need not be in a buffer before, such as that of a file in the
 // system's cache: it is sent while it is in the processor's cache, and no other goroutine is woken for each piece.
 type Source interface {
-	// Supply returns the next bytes, from one to n of them, whose ownership it passes on; an empty Buffer ends the Write. It is
+	// Supply returns the next bytes, from one to n of them, to be freed by the caller; an empty Buffer ends the Write. It is
 	// called by the goroutine that sends, any caller's or the connection's own, by one at a time and without a lock of this package. That
 	// goroutine may hold a lock of its own while it calls the connection or a stream, so Supply must not take such a lock. Nothing
 	// else is sent on the connection meanwhile, so it must not wait; it may not call the stream or the connection. If it panics, or
@@ -27,7 +27,7 @@ type demand struct {
 // begin notes that the Source is being asked. Conn.mu is held.
 func (d demand) begin() { d.w.asked = true }
 
-// ask asks the Source; the error is a *sourcePanic. Conn.mu is not held.
+// ask asks the Source for bytes, to be freed by the caller; the error is a *sourcePanic. Conn.mu is not held.
 func (d demand) ask() (_ tarn.Buffer, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -42,7 +42,7 @@ func (d demand) ask() (_ tarn.Buffer, err error) {
 	return b, nil
 }
 
-// supplied gives the Write what its Source has supplied; the Write may have ended meanwhile. c.mu is held.
+// supplied takes ownership of b, which the Source has supplied, and gives it to the Write, which may have ended meanwhile. c.mu is held.
 func (c *Conn) supplied(d demand, b tarn.Buffer, err error) {
 	w := d.w
 	w.asked = false

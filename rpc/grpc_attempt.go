@@ -272,6 +272,7 @@ func (a *grpcAttempt) write(ctx context.Context, out h2.Out) error {
 	return err
 }
 
+// freeOut takes ownership of what out holds, and frees it.
 func freeOut(out *h2.Out) {
 	out.Data.Free()
 	out.Data = tarn.Buffer{}

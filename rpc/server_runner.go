@@ -47,9 +47,10 @@ type serverCarrier interface {
 	// socket is the connection in channelz; nil: it is not listed.
 	socket() *entity.Socket
 
-	// only waits for the message of a unary call, and next for that of a stream, which the caller frees. The error of next is io.EOF when the
-	// client has sent its last message. recvMu is held for next.
+	// only waits for the message of a unary call, which the caller frees.
 	only() received
+	// next waits for the next message of a stream, which the caller frees. The error is io.EOF when the client has sent its last message.
+	// recvMu is held.
 	next() received
 	// invoke calls the handler of a unary method.
 	invoke() (reply any, err error)

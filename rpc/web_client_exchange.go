@@ -500,7 +500,7 @@ func (x *webExchange) next() received {
 	return r
 }
 
-// readEnd parses the frame that ends the response, and frees it. The response's body must end there, so that
+// readEnd takes ownership of the frame in r, which ends the response, and parses it. The response's body must end there, so that
 // an HTTP/1.1 connection can be used again.
 func (x *webExchange) readEnd(r *received) {
 	m := r.msg
@@ -534,7 +534,7 @@ func (x *webExchange) over() received {
 	return received{err: errStatus}
 }
 
-// decode fills v from r, whose message it frees.
+// decode takes ownership of the message in r, from which it fills v.
 func (x *webExchange) decode(r *received, v any) error {
 	c := x.call
 	defer r.msg.Free() // unless it has been decoded; also if a hook panics

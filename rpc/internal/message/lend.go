@@ -77,8 +77,8 @@ func (l *Lease) Size() int {
 	return n
 }
 
-// Decode fills v from m by codec, and frees m: now, or with the lease when v is a protobuf message with long
-// bytes fields.
+// Decode fills v from m by codec. It takes ownership of m, which is freed before it returns, or with the lease if v is a protobuf message with
+// long bytes fields.
 func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 	if _, ok := codec.(Proto); ok {
 		switch v := v.(type) {
@@ -129,7 +129,7 @@ func (l *Lease) hold(m Message) {
 	l.held = append(l.held, m)
 }
 
-// lend has v decode itself from m.
+// lend takes ownership of m, from which it has v decode itself.
 func (l *Lease) lend(m Message, v Lent) error {
 	b := m.Flatten()
 	if s := l.sample(); s != nil {

@@ -74,7 +74,7 @@ func (m *Message) join() {
 	}
 }
 
-// Ref returns a second Message with the same bytes, owned by the caller.
+// Ref returns a second Message with the same bytes, to be freed by the caller. It borrows m.
 func (m *Message) Ref() Message {
 	m.join()
 	if m.Chain == nil {

@@ -203,5 +203,8 @@ func Outcomes(sig *types.Signature) []Outcome {
 // one does.
 func (p Param) PassesOn() bool { return p.Effect == PassOn || p.Effect == PassOnEach }
 
+// NilErrs reports whether errors among the arguments are nil when the function has returned.
+func (c *Contract) NilErrs() bool { return c != nil && c.NilErr != 0 }
+
 // NeverNil reports whether the last result, an error, is never nil.
 func (c *Contract) NeverNil() bool { return c != nil && c.NonNil }

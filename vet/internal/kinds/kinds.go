@@ -163,6 +163,23 @@ func (t *Types) Leaves(typ types.Type) (list []places.Path) {
 	return list
 }
 
+// Pointers are the paths of the pointers to containers in a struct.
+func (t *Types) Pointers(typ types.Type) (list []places.Path) {
+	var walk func(typ types.Type, at places.Path)
+	walk = func(typ types.Type, at places.Path) {
+		if t.Pointee(typ) == Container {
+			list = append(list, at)
+		}
+		if u, ok := typ.Underlying().(*types.Struct); ok && t.Of(typ) == Composite {
+			for i := range u.NumFields() {
+				walk(u.Field(i).Type(), at.With(places.Step{Kind: places.Field, N: int64(i)}))
+			}
+		}
+	}
+	walk(typ, places.Path{})
+	return list
+}
+
 // OnlyLeaf returns the path of the only reference in a composite, or of the only struct in it that has references and a method Free; ok is
 // false when there are several. Pointers to containers count, since they are owned together with the composite.
 func (t *Types) OnlyLeaf(typ types.Type) (path places.Path, ok bool) {

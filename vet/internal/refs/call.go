@@ -72,6 +72,7 @@ func (f *function) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Valu
 		f.spawn(s, &ssa.CallCommon{Value: mc}, to)
 	}
 	f.rawBuffer(s, c, v, pos)
+	f.pooled(s, c, fn, pos)
 	// Results get the names of their conditions before effects are applied, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {

@@ -45,6 +45,7 @@ type Checker struct {
 	panics    map[*ssa.Function]bool // literals that panic on purpose
 	implement map[*types.Func][]*types.Func
 	filled    map[field]token.Pos // fields in which references are stored, and the first position
+	bytesOf   map[field]int       // fields that have the bytes of a Buffer in another field of the struct, and that one's index
 	told      map[ssa.Value]bool  // variables and slices of which a leak has been reported
 	reports   *report.Reporter
 	summary   Summary
@@ -63,6 +64,7 @@ func New(pass *analysis.Pass, holds *kinds.Types, sites map[token.Pos]report.Sit
 
 // Run reports the mistakes in the package's functions, of which callees come before their callers, and exports contracts.
 func (c *Checker) Run(fns []*ssa.Function) Summary {
+	c.findBytes(fns)
 	for _, fn := range fns {
 		c.function(fn)
 	}

@@ -31,7 +31,7 @@ func (f *function) free(s *state, b binding, pos token.Pos) {
 			f.unshare(s, r)
 		case void:
 			if r.kind == kinds.Handle && l.by == byLength { // it may be a reference, which ends
-				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
+				s.lives[r] = life{st: freed, pos: pos, by: byLength, deferer: f.deferring}
 			}
 		case unknown:
 			if r.kind == kinds.Handle && l.key == nil && !l.several {
@@ -249,7 +249,7 @@ func (f *function) drained(s *state, b binding, p contracts.Param, v ssa.Value, 
 		case r.kind == kinds.Handle && r.taken == "": // a struct is left empty
 			l = life{st: freed, pos: pos, changes: l.changes, deferer: f.deferring}
 		default:
-			l = life{st: void, changes: l.changes}
+			l = life{st: void, changes: l.changes, emptied: true}
 		}
 		s.lives[r] = l
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/tarn-go/tarn/vet/internal/kinds"
+	"github.com/tarn-go/tarn/vet/internal/places"
 	"github.com/tarn-go/tarn/vet/internal/report"
 )
 
@@ -35,6 +36,97 @@ func (c *Checker) fieldOf(x types.Type, index int) (field, bool) {
 		return field{}, false
 	}
 	return field{owner, index}, true
+}
+
+// findBytes finds the fields in which functions store the bytes of a Buffer that is in another field of the same struct.
+func (c *Checker) findBytes(fns []*ssa.Function) {
+	c.bytesOf = map[field]int{}
+	for _, fn := range fns {
+		for _, b := range fn.Blocks {
+			for _, instr := range b.Instrs {
+				st, ok := instr.(*ssa.Store)
+				if !ok || !kinds.IsBytes(st.Val.Type()) {
+					continue
+				}
+				at, ok := st.Addr.(*ssa.FieldAddr)
+				if !ok || kinds.NamedOf(at.X.Type()) == nil {
+					continue
+				}
+				if of, ok := c.besides(at, bytesCall(st.Val)); ok {
+					c.bytesOf[field{kinds.NamedOf(at.X.Type()).Origin().Obj(), at.Field}] = of
+				}
+			}
+		}
+	}
+}
+
+// bytesCall is the Buffer of which a value is the bytes, or a part of them; nil if it is not known to be any's.
+func bytesCall(v ssa.Value) ssa.Value {
+	for {
+		part, ok := v.(*ssa.Slice)
+		if !ok {
+			break
+		}
+		v = part.X
+	}
+	if !isBytesCall(v) {
+		return nil
+	}
+	return v.(*ssa.Call).Call.Args[0]
+}
+
+// besides is the field of the struct of which at is a field, too, in which a Buffer is, or from which it was loaded.
+func (c *Checker) besides(at *ssa.FieldAddr, buffer ssa.Value) (of int, ok bool) {
+	if buffer == nil || c.kinds.Of(buffer.Type()) != kinds.Handle {
+		return 0, false
+	}
+	if load, ok := buffer.(*ssa.UnOp); ok && load.Op == token.MUL {
+		from, ok := load.X.(*ssa.FieldAddr)
+		if !ok || from.X != at.X {
+			return 0, false
+		}
+		return from.Field, true
+	}
+	for _, u := range *buffer.Referrers() {
+		st, ok := u.(*ssa.Store)
+		if !ok || st.Val != buffer {
+			continue
+		}
+		if to, ok := st.Addr.(*ssa.FieldAddr); ok && to.X == at.X {
+			return to.Field, true
+		}
+	}
+	return 0, false
+}
+
+// reads records that the function reads bytes in a field: the Buffer of which they are is in another one.
+func (f *function) reads(s *state, v ssa.Value) {
+	for {
+		part, ok := v.(*ssa.Slice)
+		if !ok {
+			break
+		}
+		v = part.X
+	}
+	load, ok := v.(*ssa.UnOp)
+	if !ok || load.Op != token.MUL {
+		return
+	}
+	at, ok := load.X.(*ssa.FieldAddr)
+	if !ok || kinds.NamedOf(at.X.Type()) == nil {
+		return
+	}
+	of, ok := f.bytesOf[field{kinds.NamedOf(at.X.Type()).Origin().Obj(), at.Field}]
+	if !ok {
+		return
+	}
+	if p, ok := f.placeOf(at.X); ok {
+		p = p.With(places.Step{Kind: places.Field, N: int64(of)})
+		now := f.now
+		f.now = token.NoPos // it does not come from the call that reads
+		f.found(s, f.content(s, p, p.Type()))
+		f.now = now
+	}
 }
 
 // put records that the function stores its own reference in a field.

@@ -47,6 +47,7 @@ type function struct {
 	loops          *bool                   // see loopsOver
 	frees          map[token.Pos]bool      // calls of Free, and whether one path had something to free
 	hoards         map[ssa.Value]token.Pos // slices and arrays in whose elements references are stored
+	blank          map[*ssa.Store]bool     // stores of the zero Buffer over one of length 0, on every path so far
 }
 
 // exit is one exit from the function.
@@ -106,7 +107,7 @@ func (f *function) olderOf(r *ref) *ref {
 func (c *Checker) newFunction(fn *ssa.Function, entry *contracts.Contract) *function {
 	f := &function{
 		Checker: c, fn: fn, entry: entry,
-		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{}, hoards: map[ssa.Value]token.Pos{},
+		refs: map[refKey]*ref{}, about: map[ssa.Value][]*conditions.Condition{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, strays: map[ssa.Value]bool{}, hoards: map[ssa.Value]token.Pos{}, blank: map[*ssa.Store]bool{},
 	}
 	f.live, f.again = code.Live(f.fn), code.Loops(f.fn)
 	f.conditions()
@@ -514,6 +515,14 @@ func (f *function) enterParts(s *state, p *ssa.Parameter) bool {
 		r.site, r.field, r.taken = nil, f.nameOf(at), p.Name()
 		s.lives[r] = life{st: held}
 		s.Mem[at] = binding{refs: []*ref{r}}
+	}
+	for _, leaf := range f.kinds.Pointers(typ) { // a nil one holds nothing
+		at := places.Of(p).Join(leaf)
+		to := at.With(places.Step{Kind: places.Pointer})
+		r := f.refAt(refKey{v: p, from: fromMemory, path: to.Path}, kinds.Container, p.Pos())
+		r.site, r.field, r.taken = nil, f.nameOf(at), p.Name()
+		s.lives[r] = life{st: void, key: f.table.Nil(f.table.Load(at)), alt: held}
+		s.Mem[to] = binding{refs: []*ref{r}}
 	}
 	return true
 }

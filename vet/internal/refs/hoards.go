@@ -103,6 +103,24 @@ func within(v ssa.Value, st *ssa.Store) bool {
 	return false
 }
 
+// ownField reports whether a part of the slice in a field is stored in the field itself.
+func ownField(v ssa.Value, st *ssa.Store) bool {
+	part, ok := v.(*ssa.Slice)
+	if !ok {
+		return false
+	}
+	load, ok := part.X.(*ssa.UnOp)
+	if !ok || load.Op != token.MUL {
+		return false
+	}
+	from, ok := load.X.(*ssa.FieldAddr)
+	if !ok {
+		return false
+	}
+	to, ok := st.Addr.(*ssa.FieldAddr)
+	return ok && to.Field == from.Field && to.X == from.X
+}
+
 // slicesOf adds the slices of which a slice is a part or a continuation.
 func slicesOf(v ssa.Value, list map[ssa.Value]bool) {
 	if list[v] {

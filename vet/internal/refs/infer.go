@@ -132,7 +132,7 @@ func (e exit) gone(r *ref) (done, kept bool) {
 			return false, true
 		}
 	case void:
-		return true, true
+		return true, !l.emptied
 	}
 	return false, false
 }
@@ -235,6 +235,9 @@ func (f *function) inferPointer(v ssa.Value) contracts.Param {
 					return contracts.Param{} // another value is stored there now
 				}
 				filled = filled || l.filled
+				if l.by == byLength {
+					continue // there was nothing
+				}
 				switch l.st {
 				case foreign, lent:
 					freedAll = false
@@ -327,7 +330,7 @@ func (f *function) anyUse(v ssa.Value, of useOf) bool {
 		for _, u := range *v.Referrers() {
 			switch u := u.(type) {
 			case *ssa.Store:
-				if u.Addr == v && !pointer && f.kinds.Holds(u.Val.Type()) {
+				if u.Addr == v && !pointer && f.kinds.Holds(u.Val.Type()) && !f.blank[u] {
 					return true
 				}
 				if u.Val == v && pointer {

@@ -262,6 +262,12 @@ func (f *function) store(s *state, st *ssa.Store) {
 		f.escapePointer(s, st.Val) // the memory has two names now
 	}
 	f.overwrite(s, p, st, b)
+	if f.blank[st] {
+		for _, r := range s.Mem[p].refs {
+			s.lives[r] = life{st: void, by: byLength}
+		}
+		return
+	}
 	s.Remove(func(q places.Place) bool { return q.Within(p) })
 	if up, c, ok := f.around(s, p); ok && k != kinds.Untracked {
 		if leaf, only := f.kinds.OnlyLeaf(up.Type()); only && up.Join(leaf) == p {

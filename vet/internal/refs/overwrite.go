@@ -4,6 +4,7 @@ package refs
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
@@ -39,6 +40,7 @@ func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding)
 		zero = false // two calls may return one pointer
 	}
 	old, ok := s.Mem[p]
+	f.blanks(s, st, old)
 	if !ok || old.part {
 		return
 	}
@@ -56,6 +58,32 @@ func (f *function) overwrite(s *state, p places.Place, st *ssa.Store, b binding)
 			s.lives[r] = l
 		} else if zero && !p.IsElement() || l.alive && k == kinds.Handle {
 			f.report(s, report.Leak, r, st.Pos(), "overwritten")
+		}
+	}
+}
+
+// blanks records whether a store replaces what had length 0 by the zero Buffer: nothing changes for the caller then.
+func (f *function) blanks(s *state, st *ssa.Store, old binding) {
+	blank := isZeroValue(st.Val) && !old.part && len(old.refs) == 1 && s.lives[old.refs[0]].by == byLength
+	if before, ok := f.blank[st]; ok {
+		blank = blank && before
+	}
+	f.blank[st] = blank
+}
+
+// pooled reports a container that is put into a sync.Pool with what it holds: the garbage collector drops it there.
+func (f *function) pooled(s *state, c *ssa.CallCommon, fn *types.Func, pos token.Pos) {
+	if fn == nil || fn.FullName() != "(*sync.Pool).Put" || len(c.Args) != 2 {
+		return
+	}
+	put, ok := c.Args[1].(*ssa.MakeInterface)
+	if !ok || f.kinds.Pointee(put.X.Type()) != kinds.Container {
+		return
+	}
+	for _, r := range f.refsOf(s, put.X).refs {
+		if l := s.lives[r]; r.param < 0 && l.key == nil && l.changes == 0 && (l.st == held || l.st == foreign) {
+			f.report(s, report.Leak, r, pos, "pooled")
+			s.forget(r)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/tarn-go/tarn/vet/internal/conditions"
 	"github.com/tarn-go/tarn/vet/internal/flow"
 	"github.com/tarn-go/tarn/vet/internal/kinds"
 	"github.com/tarn-go/tarn/vet/internal/report"
@@ -132,6 +133,17 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 	case how == "perhaps error":
 		d.Pos = pos
 		d.Message = fmt.Sprintf("leak: %s is returned although the error may be non-nil%s, and callers free nothing then (rule 4); free it where there is an error, and return the zero value", what, f.pathText(s, pos))
+	case how == "pooled":
+		d.Pos = pos
+		d.Message = fmt.Sprintf("leak: %s is put into a sync.Pool without having been freed%s: the garbage collector may drop it there; free it first", what, f.pathText(s, pos))
+	case how == "refused":
+		subject := what + " is not freed"
+		if r.taken != "" {
+			subject = fmt.Sprintf("%s takes ownership of what %s holds, as its comment says, but does not free %s", f.fn.Name(), r.taken, name)
+		} else if r.param >= 0 {
+			subject = fmt.Sprintf("%s takes ownership of %s, as its comment says, but does not free it", f.fn.Name(), name)
+		}
+		d.Message = fmt.Sprintf("leak: %s %s if %s fails, which then leaves it to its caller; free it where that is so", subject, f.wayOut(s, pos), decider(l.key))
 	case how == "overwritten":
 		d.Pos = pos
 		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s; free it first", what, f.pathText(s, pos))
@@ -156,6 +168,18 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 	if d.Pos != pos {
 		f.related(d, pos, "it is lost here")
 	}
+}
+
+// decider is the name of the function whose result a condition tests.
+func decider(c *conditions.Condition) string {
+	v := c.X.Value
+	if e, ok := v.(*ssa.Extract); ok {
+		v = e.Tuple
+	}
+	if call, ok := v.(*ssa.Call); ok {
+		return calleeName(&call.Call)
+	}
+	return "the call"
 }
 
 // wayOut describes the path to a return.

@@ -70,6 +70,7 @@ type life struct {
 	sent    bool      // given to another goroutine, which may return it
 	deferer token.Pos // the defer statement that freed it
 	filled  bool      // a reference was put into another owner's container
+	emptied bool      // what a struct had was ended through a pointer to it
 	alive   bool      // it was used, or found not to be empty: there is something to free
 	several bool      // it represents those of several iterations, each of which is freed
 }
@@ -114,7 +115,7 @@ func (s *state) clone() *state {
 func (s *state) key(number func(ssa.Value) int) string {
 	var parts []string
 	for r, l := range s.lives {
-		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+strconv.Itoa(l.key.ID())+","+strconv.Itoa(l.failure.ID())+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept.pos))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
+		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+strconv.Itoa(l.key.ID())+","+strconv.Itoa(l.failure.ID())+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept.pos))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.emptied)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
 	}
 	for c, to := range s.alias {
 		parts = append(parts, "a"+strconv.Itoa(c.ID())+"="+strconv.Itoa(to.ID()))

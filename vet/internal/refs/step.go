@@ -462,6 +462,10 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 		f.escapePointer(s, v)
 	}
 	for r, l := range s.lives {
+		if f.refused(r, l) {
+			f.report(s, report.Leak, r, ret.Pos(), "refused")
+			continue
+		}
 		if l.st != held || r.kind == kinds.Loan || l.kept.by == forGood && l.kept.in == stdlib.ForEachRequest {
 			continue
 		}
@@ -473,6 +477,29 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 		}
 		f.report(s, report.Leak, r, ret.Pos(), "return")
 	}
+}
+
+// refused reports whether a reference is the function's if a call has failed, and the function does not look at whether it has.
+func (f *function) refused(r *ref, l life) bool {
+	if l.key == nil || l.alt != held || l.st != given && l.st != void || r.kind == kinds.Loan {
+		return false
+	}
+	v := l.key.X.Value
+	if v == nil || f.inTest(v.Pos()) {
+		return false
+	}
+	for _, u := range *v.Referrers() {
+		switch u := u.(type) {
+		case *ssa.Return, *ssa.DebugRef:
+		case *ssa.Call:
+			if fn := code.Callee(&u.Call); fn == nil || fn.Pkg() != f.pass.Pkg || f.contractOf(&u.Call).NilErrs() {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // consulted reports whether the error or bool that says if there is a reference is used otherwise than in a

@@ -98,6 +98,7 @@ func (f *function) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value
 	case "copy":
 		f.forgetElements(s, nil)
 		f.giveAway(s, binding{refs: append(slices.Clip(arg(0).refs), arg(1).refs...)})
+		f.reads(s, c.Args[1])
 		if src := arg(1); len(src.views) > 0 {
 			f.look(s, binding{views: src.views}, pos, "read")
 		}
@@ -284,7 +285,7 @@ func (f *function) releasedBut(v ssa.Value, but ssa.Instruction, depth int) bool
 				}
 			}
 		case *ssa.Store:
-			if u.Val == v && !within(v, u) {
+			if u.Val == v && !within(v, u) && !ownField(v, u) {
 				if a, ok := u.Addr.(*ssa.Alloc); !ok || depth < 8 && f.releasedBut(a, but, depth+1) {
 					return true
 				}
