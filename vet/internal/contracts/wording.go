@@ -62,7 +62,7 @@ func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Cont
 			c.Results[i] = Result{Source: Lent}
 			said = true
 		}
-		if t.Of(typ) == kinds.Untracked {
+		if t.Of(typ) == kinds.Untracked && !isParameter(typ) {
 			continue
 		}
 		switch {
@@ -87,13 +87,19 @@ func Declared(t *kinds.Types, doc *ast.CommentGroup, sig *types.Signature) *Cont
 	return c
 }
 
+// isParameter reports whether a type is a type parameter, for which there may be a reference.
+func isParameter(t types.Type) bool {
+	_, ok := types.Unalias(t).(*types.TypeParam)
+	return ok
+}
+
 // concerned reports whether a function's arguments or results can be references, or its results bytes that its receiver lends.
 func concerned(t *kinds.Types, sig *types.Signature) bool {
 	if t.Moves(sig) || sig.Recv() != nil && t.Holds(sig.Recv().Type()) {
 		return true
 	}
 	for v := range sig.Results().Variables() {
-		if sig.Recv() != nil && kinds.IsBytes(v.Type()) {
+		if isParameter(v.Type()) || sig.Recv() != nil && kinds.IsBytes(v.Type()) {
 			return true
 		}
 	}

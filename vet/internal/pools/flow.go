@@ -256,6 +256,9 @@ func (f *function) branch(b *ssa.BasicBlock, s *state, instr *ssa.If, next func(
 			t.Facts[c] = taken == positive
 			t.Trail = s.Trail.Then(flow.Decision{Branch: instr, Taken: taken})
 		}
+		if taken {
+			f.chosen(t, instr)
+		}
 		f.edge(t, b, b.Succs[i])
 		next(b.Succs[i], t)
 	}

@@ -104,6 +104,27 @@ func (f *function) step(s *state, instr ssa.Instruction) bool {
 	return true
 }
 
+// chosen records that a case of a select statement was chosen if a branch says so: what that sends is with another goroutine.
+func (f *function) chosen(s *state, test *ssa.If) {
+	equal, ok := test.Cond.(*ssa.BinOp)
+	if !ok || equal.Op != token.EQL {
+		return
+	}
+	which, ok := equal.X.(*ssa.Extract)
+	if !ok || which.Index != 0 {
+		return
+	}
+	sel, ok := which.Tuple.(*ssa.Select)
+	if !ok {
+		return
+	}
+	if k, ok := equal.Y.(*ssa.Const); ok && k.Value != nil {
+		if c := sel.States[k.Int64()]; c.Send != nil {
+			f.keep(s, f.reach(s, c.Send), custody{pos: c.Pos, how: "sent"})
+		}
+	}
+}
+
 // listedFor is the variadic call for which an interface value is put into the list of arguments; nil if it is used
 // otherwise.
 func listedFor(v *ssa.MakeInterface) ssa.CallInstruction {
@@ -271,7 +292,7 @@ func (f *function) store(s *state, st *ssa.Store) {
 		}
 		return
 	}
-	f.overwritten(s, p)
+	f.overwritten(s, p, b)
 	f.refilled(s, p)
 	if variable {
 		f.another(s, st.Addr)
@@ -302,8 +323,9 @@ func (f *function) refilled(s *state, p places.Place) {
 	}
 }
 
-// overwritten forgets what was in a place, and views that were taken from it: they are not the object's any more.
-func (f *function) overwritten(s *state, p places.Place) {
+// overwritten forgets what was in a place, and views that were taken from it: they are not the object's any more, except those that are
+// stored there again.
+func (f *function) overwritten(s *state, p places.Place, again Binding) {
 	for q := range s.Mem {
 		if q.Within(p) || p.Within(q) {
 			delete(s.Mem, q)
@@ -314,7 +336,7 @@ func (f *function) overwritten(s *state, p places.Place) {
 			delete(s.loads, q)
 		}
 	}
-	s.detach(func(r Ref) bool { return r.from.Root != nil && r.from.Within(p) })
+	s.detach(func(r Ref) bool { return r.from.Root != nil && r.from.Within(p) && !slices.Contains(again, r) })
 	for o, st := range s.objs {
 		if st.kept.at.Root != nil && st.kept.at.Within(p) || st.kept.from.Root != nil && st.kept.from.Within(p) {
 			st.kept = custody{}

@@ -249,6 +249,13 @@ func (f *function) store(s *state, st *ssa.Store) {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
 		f.giveAway(s, binding{refs: b.refs}) // a method of the struct may free them
 	}
+	if f.kinds.Pointee(val) == kinds.Container {
+		for _, r := range b.refs {
+			if r.taken != "" {
+				s.forget(r) // it has another owner from here on
+			}
+		}
+	}
 	k := f.kinds.Of(val)
 	if k == kinds.Untracked && f.kinds.Pointee(val) == kinds.Untracked && len(b.views) == 0 && len(b.refs) == 0 {
 		f.dropViewsIn(s, p)

@@ -143,6 +143,10 @@ func (f *function) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos to
 		} else if r.param >= 0 {
 			subject = fmt.Sprintf("%s takes ownership of %s, as its comment says, but does not free it", f.fn.Name(), name)
 		}
+		if l.key.X.Value == nil {
+			d.Message = fmt.Sprintf("leak: %s %s, where it is not nil (rule 2: on every path)", subject, f.wayOut(s, pos))
+			break
+		}
 		d.Message = fmt.Sprintf("leak: %s %s if %s fails, which then leaves it to its caller; free it where that is so", subject, f.wayOut(s, pos), decider(l.key))
 	case how == "overwritten":
 		d.Pos = pos

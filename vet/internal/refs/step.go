@@ -485,12 +485,19 @@ func (f *function) refused(r *ref, l life) bool {
 		return false
 	}
 	v := l.key.X.Value
-	if v == nil || f.inTest(v.Pos()) {
+	if v == nil {
+		return r.taken != "" && r.kind == kinds.Container // of a pointer that nothing compared with nil
+	}
+	if f.inTest(v.Pos()) {
 		return false
 	}
 	for _, u := range *v.Referrers() {
 		switch u := u.(type) {
 		case *ssa.Return, *ssa.DebugRef:
+		case *ssa.BinOp:
+			if len(*u.Referrers()) > 0 {
+				return false
+			}
 		case *ssa.Call:
 			if fn := code.Callee(&u.Call); fn == nil || fn.Pkg() != f.pass.Pkg || f.contractOf(&u.Call).NilErrs() {
 				return false

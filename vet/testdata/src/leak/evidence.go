@@ -207,3 +207,39 @@ func emptiesTwice(p *tarn.Pool) {
 	_ = empties(m, true)
 	b.Free() // want `double free|use after free`
 }
+
+// forgets takes ownership of what m holds.
+func forgets(m *letter) { // want `leak: forgets takes ownership of what m holds, as its comment says, but does not free m.rest when the function ends|leak: forgets .* m.rest on the path that returns`
+	m.data.Free()
+}
+
+// A registry keeps values by number.
+type registry[V any] struct{ all map[int]V }
+
+// take removes what has a number: a reference is to be freed.
+func (r *registry[V]) take(n int) (v V, ok bool) {
+	v, ok = r.all[n]
+	delete(r.all, n)
+	return v, ok
+}
+
+func takesOut(r *registry[tarn.Buffer], n int) int {
+	b, ok := r.take(n) // want `leak: b from r.take is not freed`
+	if !ok {
+		return 0
+	}
+	return b.Len()
+}
+
+func takesOutRightly(r *registry[tarn.Buffer], n int) {
+	b, ok := r.take(n)
+	if !ok {
+		return
+	}
+	b.Free()
+}
+
+func takesNumbers(r *registry[int], n int) int {
+	v, _ := r.take(n)
+	return v
+}

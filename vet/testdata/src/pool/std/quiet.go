@@ -363,3 +363,29 @@ func compressed(w io.Writer, data []byte) (*bytes.Buffer, error) {
 	}
 	return buf, nil
 }
+
+func sentOrPutBack(to chan []byte, quit chan struct{}) {
+	b := bufferPool.Get().(*bytes.Buffer)
+	select {
+	case to <- b.Bytes(): // its receiver puts it back
+	case <-quit:
+		bufferPool.Put(b)
+	}
+}
+
+func pointedToAndCopied() []byte {
+	p := bytesPool.Get().(*[]byte)
+	b := append((*p)[:0], "hello"...)
+	c := bytes.Clone(b)
+	*p = b
+	bytesPool.Put(p)
+	return c
+}
+
+func exchangedSlab(mine []byte) []byte {
+	p := bytesPool.Get().(*[]byte)
+	old := *p
+	*p = mine
+	bytesPool.Put(p)
+	return old
+}

@@ -269,3 +269,20 @@ func throughPutIfRoom() []byte {
 	defer putIfRoom(buf)
 	return buf.Bytes() // want `escape: bytes of buf are returned`
 }
+
+func pointedToAgain() []byte {
+	p := bytesPool.Get().(*[]byte)
+	b := append((*p)[:0], "hello"...)
+	*p = b
+	bytesPool.Put(p)
+	return b // want `escape: bytes of p are returned`
+}
+
+func sentInSelect(to chan []byte, quit chan struct{}) {
+	b := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(b)
+	select {
+	case to <- b.Bytes(): // want `escape: b, or bytes of it, is sent here`
+	case <-quit:
+	}
+}
