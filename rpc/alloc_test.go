@@ -81,6 +81,17 @@ func TestUnaryAllocations(t *testing.T) {
 	}
 }
 
+// leastAllocs is how many allocations a call makes, on average of runs calls, in the one of ten such measurements with the fewest. Those of the whole process are
+// counted. On a busy machine a process may stand still for seconds: then a connection gives up its memory as one does that is idle, for about 150 allocations
+// at the next call, and a pool its slabs.
+func leastAllocs(runs int, call func()) float64 {
+	least := testing.AllocsPerRun(runs, call)
+	for range 9 {
+		least = min(least, testing.AllocsPerRun(runs, call))
+	}
+	return least
+}
+
 // A call of 1 MiB, whose bytes field is received and sent without a copy, may allocate little more than a
 // short one.
 func TestLargeUnaryAllocations(t *testing.T) {
@@ -98,7 +109,7 @@ func TestLargeUnaryAllocations(t *testing.T) {
 	for range 20 {
 		call()
 	}
-	if n := testing.AllocsPerRun(50, call); n > maxLargeAllocs*raceFactor {
+	if n := leastAllocs(5, call); n > maxLargeAllocs*raceFactor {
 		t.Errorf("%v allocations a call of 1 MiB, want at most %v", n, maxLargeAllocs*raceFactor)
 	}
 }
@@ -132,7 +143,7 @@ func TestServerStreamAllocations(t *testing.T) {
 	for range 100 {
 		call()
 	}
-	if n := testing.AllocsPerRun(500, call); n > maxStreamAllocs*raceFactor {
+	if n := leastAllocs(50, call); n > maxStreamAllocs*raceFactor {
 		t.Errorf("%v allocations a call, want at most %v", n, maxStreamAllocs*raceFactor)
 	}
 }
