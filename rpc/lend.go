@@ -18,7 +18,8 @@ import (
 // copy if its long fields together have at least half of the request's length, and copied otherwise. Over Connect, gRPC-Web and
 // ServeHTTP such responses are copied, and so are messages of streams, also by [SendMsgInPlace]. A handler that keeps a message, or passes it to a
 // goroutine or a cache, must copy the field first. With checks on (see tarn.CheckLevel) a pool poisons or guards the memory, so that tests find a handler that
-// keeps a view.
+// keeps a view. Short messages that have arrived together share memory, which is poisoned or guarded when all of them are free; [CheckLent] finds a field that is kept in
+// any case.
 //
 // methods are full names, "/service/method"; without any, the requests of all methods are lent. Everything except
 // long bytes fields is copied as usual; so are fields of maps and extensions, and messages of codecs other than
