@@ -353,6 +353,13 @@ func (a *grpcAttempt) trailerMD() metadata.MD {
 	return sh.metadataOf(extra)
 }
 
+// bareTrailer reports whether a trailer has come that has nothing for the application.
+func (a *grpcAttempt) bareTrailer() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.trailer != nil && !a.trailer.hasMetadata(a.trailerExtra)
+}
+
 // server is the peer of the attempt's connection; nil: there was none.
 func (a *grpcAttempt) server() *peer.Peer {
 	if a.conn == nil {

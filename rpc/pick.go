@@ -60,7 +60,8 @@ func (c *call) pickAnother() error {
 
 // attemptEnded reports the end of an attempt to the balancer. t is nil if it was not opened.
 func (c *call) attemptEnded(t outcome, err error) {
-	if a, ok := t.(*grpcAttempt); ok && a.st != nil {
+	a, ok := t.(*grpcAttempt)
+	if ok && a.st != nil {
 		a.conn.counted(a, err)
 	}
 	if c.picked.done == nil {
@@ -69,10 +70,14 @@ func (c *call) attemptEnded(t outcome, err error) {
 	}
 	info := balancer.DoneInfo{Err: err}
 	if t != nil {
-		info.Trailer = t.trailerMD()
 		info.BytesSent = t.reached()
-		info.BytesReceived = info.Trailer != nil || t.headerMD() != nil // most attempts have a trailer: no header is made for them
-		info.ServerLoad = serverLoad(info.Trailer)
+		if ok && a.bareTrailer() { // that of most calls: no map is made for it
+			info.BytesReceived = true
+		} else {
+			info.Trailer = t.trailerMD()
+			info.BytesReceived = info.Trailer != nil || t.headerMD() != nil // most attempts have a trailer: no header is made for them
+			info.ServerLoad = serverLoad(info.Trailer)
+		}
 	}
 	c.pickEnded(info)
 }

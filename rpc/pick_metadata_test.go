@@ -160,3 +160,41 @@ func TestStatsOfAPick(t *testing.T) {
 	theirs := new(headerLog)
 	check("grpc-go", theirs, dialGRPC(t, addr, grpc.WithDefaultServiceConfig(config), grpc.WithStatsHandler(theirs)), "grpc-go/")
 }
+
+// donePick reports the ends of its calls.
+type donePick struct {
+	sc   balancer.SubConn
+	done chan balancer.DoneInfo
+}
+
+func (p donePick) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{SubConn: p.sc, Done: func(d balancer.DoneInfo) { p.done <- d }}, nil
+}
+
+// TestDoneOfTrailers: a balancer learns that a response has come, also if its trailer has nothing but the status, and gets the metadata of one that has some, as in
+// grpc-go.
+func TestDoneOfTrailers(t *testing.T) {
+	done := make(chan balancer.DoneInfo, 1)
+	balancer.Register(base.NewBalancerBuilder("done_test", firstReady(func(sc balancer.SubConn) balancer.Picker { return donePick{sc, done} }), base.Config{}))
+	const config = `{"loadBalancingConfig":[{"done_test":{}}]}`
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if in.FillUsername {
+			if err := grpc.SetTrailer(ctx, metadata.Pairs("t", "1")); err != nil {
+				return nil, err
+			}
+		}
+		return &pb.SimpleResponse{}, nil
+	}})
+	for name, cc := range map[string]grpc.ClientConnInterface{"tarn": dialTarn(t, addr, rpc.WithDefaultServiceConfig(config)),
+		"grpc-go": dialGRPC(t, addr, grpc.WithDefaultServiceConfig(config))} {
+		for _, with := range []bool{false, true} {
+			if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{FillUsername: with}); err != nil {
+				t.Fatal(err)
+			}
+			d := <-done
+			if d.Err != nil || !d.BytesSent || !d.BytesReceived || (len(d.Trailer) > 0) != with || with && !slices.Equal(d.Trailer["t"], []string{"1"}) {
+				t.Errorf("%s: with metadata %v, Done got %+v", name, with, d)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/tarn-go/tarn/h2"
@@ -180,6 +181,12 @@ func (sh *responseShape) metadataOf(extra []h2.Field) metadata.MD {
 		}
 	}
 	return md
+}
+
+// hasMetadata reports whether a header or trailer has fields for the application.
+func (sh *responseShape) hasMetadata(extra []h2.Field) bool {
+	forApplication := func(f h2.Field) bool { return header.ReceivedAsMetadata(f.Name) }
+	return slices.ContainsFunc(sh.fields, forApplication) || slices.ContainsFunc(extra, forApplication)
 }
 
 // streamErrorStatus maps a stream error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -32,6 +33,13 @@ type selector struct {
 	of     reflect.Value
 	call   reflect.Value // its method SelectConfig, whose first argument is of: a method that is bound to it is made anew with each call
 	layout *layout
+	unused sync.Pool // of *arguments
+}
+
+// arguments are those of one call of SelectConfig, which copies them.
+type arguments struct {
+	info reflect.Value    // an RPCInfo
+	list [2]reflect.Value // the selector and info
 }
 
 // layout is where the fields of grpc-go's types are. An index of -1 is a field that this version of grpc-go has not.
@@ -57,7 +65,7 @@ func newSelector(of any) (rpc.ConfigSelector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the config selector %T: %w", of, err)
 	}
-	return &selector{v, m.Func, l}, nil
+	return &selector{of: v, call: m.Func, layout: l}, nil
 }
 
 // layoutOf checks the type of the method SelectConfig.
@@ -152,7 +160,7 @@ func (f *fields) complete() {
 // SelectConfig implements rpc.ConfigSelector.
 func (s *selector) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 	l := s.layout
-	out := s.call.Call([]reflect.Value{s.of, l.describe(i, i.Context)})
+	out := s.choose(i)
 	if err, _ := out[1].Interface().(error); err != nil {
 		return rpc.CallConfig{}, err
 	}
@@ -183,16 +191,31 @@ func (s *selector) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 	return c, nil
 }
 
+// choose calls grpc-go's SelectConfig.
+func (s *selector) choose(i rpc.CallInfo) []reflect.Value {
+	a, _ := s.unused.Get().(*arguments)
+	if a == nil {
+		a = &arguments{info: reflect.New(s.layout.info).Elem()}
+		a.list = [2]reflect.Value{s.of, a.info}
+	}
+	s.layout.describe(a.info, i, i.Context)
+	out := s.call.Call(a.list[:])
+	a.info.SetZero() // the call's context is not kept
+	s.unused.Put(a)
+	return out
+}
+
 // interceptor is that of a route's filters, for the call i.
 func (l *layout) interceptor(filters reflect.Value, i rpc.CallInfo) rpc.CallInterceptor {
 	return func(ctx context.Context, next rpc.CallStreamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		return callFilters(filters, ctx, l.describe(i, nil), next, opts)
+		info := reflect.New(l.info).Elem()
+		l.describe(info, i, nil)
+		return callFilters(filters, ctx, info, next, opts)
 	}
 }
 
-// describe is i as grpc-go's RPCInfo.
-func (l *layout) describe(i rpc.CallInfo, ctx context.Context) reflect.Value {
-	v := reflect.New(l.info).Elem()
+// describe sets v, a zero RPCInfo of grpc-go's, to i with ctx, which may be nil.
+func (l *layout) describe(v reflect.Value, i rpc.CallInfo, ctx context.Context) {
 	if ctx != nil {
 		v.Field(l.context).Set(reflect.ValueOf(ctx))
 	}
@@ -200,7 +223,6 @@ func (l *layout) describe(i rpc.CallInfo, ctx context.Context) reflect.Value {
 	if l.authority >= 0 {
 		v.Field(l.authority).SetString(i.Authority)
 	}
-	return v
 }
 
 func (l *layout) policy(v reflect.Value) *rpc.RetryPolicy {
