@@ -59,6 +59,8 @@ var features = []struct {
 	{"HTTP CONNECT", httpConnect},
 	{"proxy of the environment", environmentsProxy},
 	{"a listener goes and comes back", listenerGoes},
+	{"idle and back", idleAndBack},
+	{"weights and endpoints change under load", changesUnderLoad},
 	{"an invalid update is refused", invalidUpdate},
 	{"an answered stream holds no cluster", answeredStream},
 	{"CSDS", clientStatus},

@@ -25,10 +25,12 @@ import (
 	"github.com/tarn-go/tarn/rpc/xds"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/xds/csds"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // moves are how often a route moves to a new cluster while calls go on.
@@ -179,6 +181,93 @@ func TestInside(t *testing.T) {
 	if want := map[string]int{"Listener": 1, "Cluster": 1, "ClusterLoadAssignment": 1}; !maps.Equal(acked, want) {
 		t.Errorf("CSDS shows %v, want %v", acked, want)
 	}
+}
+
+// A client without calls becomes IDLE, and the next call finds what the control plane has changed since.
+func idleAndBack(t *testing.T) {
+	bs := startBackends(t, 2)
+	each(t, func(t *testing.T, dial dial) {
+		to := func(b int) []proto.Message {
+			return []proto.Message{plane.Listener("svc", []*routepb.Route{plane.RouteTo("/", "a")}), plane.Cluster("a"), plane.Endpoints("a", []string{bs[b].addr})}
+		}
+		p := startPlane(t, to(0)...)
+		var cc stater
+		c := dial(t, p.Bootstrap(), client{idle: 100 * time.Millisecond, state: &cc})
+		for i := range 4 {
+			set(t, p, to(i%2)...)
+			wantFrom(t, t.Context(), c, bs[i%2])
+			eventually(t, "the client is IDLE", func() bool { return cc.GetState() == connectivity.Idle })
+		}
+	})
+}
+
+// changes are how often weights and endpoints change under load.
+const changes = 100
+
+// While the weights of two clusters and the endpoints of one change every 20 ms no call fails, and all servers get calls.
+func changesUnderLoad(t *testing.T) {
+	bs := startBackends(t, 4)
+	each(t, func(t *testing.T, dial dial) {
+		resources := func(n int) []proto.Message {
+			route := plane.RouteTo("/", "")
+			route.GetRoute().ClusterSpecifier = &routepb.RouteAction_WeightedClusters{WeightedClusters: &routepb.WeightedCluster{Clusters: []*routepb.WeightedCluster_ClusterWeight{
+				{Name: "a", Weight: wrapperspb.UInt32(uint32(10 + n%7))}, {Name: "b", Weight: wrapperspb.UInt32(uint32(10 + n%5))}}}}
+			// One endpoint stays. The others come and go, and their weights change.
+			endpoints := plane.Endpoints("a", [][]string{{bs[0].addr, bs[1].addr}, {bs[0].addr, bs[2].addr}, {bs[0].addr, bs[1].addr, bs[2].addr}}[n%3])
+			for i, e := range endpoints.Endpoints[0].LbEndpoints {
+				e.LoadBalancingWeight = wrapperspb.UInt32(uint32(1 + (n+i)%4))
+			}
+			return []proto.Message{plane.Listener("svc", []*routepb.Route{route}), plane.Cluster("a"), endpoints,
+				plane.Cluster("b"), plane.Endpoints("b", []string{bs[3].addr})}
+		}
+		p := startPlane(t, resources(0)...)
+		c := dial(t, p.Bootstrap())
+		if _, err := ask(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		var before [4]int64
+		for i, b := range bs {
+			before[i] = b.hits.Load()
+		}
+		var made, failed atomic.Int64
+		ctx, stop := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				for tick := time.NewTicker(time.Millisecond); ; {
+					select {
+					case <-tick.C:
+					case <-ctx.Done():
+						tick.Stop()
+						return
+					}
+					made.Add(1)
+					if _, err := ask(context.WithoutCancel(ctx), c); err != nil {
+						failed.Add(1)
+						t.Errorf("a call failed: %v", err)
+					}
+				}
+			})
+		}
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for n := 1; n <= changes; n++ {
+			<-tick.C
+			set(t, p, resources(n)...)
+		}
+		set(t, p, resources(2)...) // with all endpoints
+		eventually(t, "calls at all servers", func() bool {
+			for i, b := range bs {
+				if b.hits.Load() == before[i] {
+					return false
+				}
+			}
+			return true
+		})
+		stop()
+		callers.Wait()
+		t.Logf("calls lost in %d changes of weights and endpoints: %d of %d", changes, failed.Load(), made.Load())
+	})
 }
 
 // watched are the requests that a control plane gets.

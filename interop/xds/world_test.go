@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -54,6 +56,18 @@ func TestMain(m *testing.M) {
 type client struct {
 	creds   credentials.TransportCredentials // nil: none
 	metrics grpcotel.MetricsOptions
+	idle    time.Duration // 0: half an hour
+	state   *stater       // nil: nobody asks
+}
+
+// stater is a client's connectivity.
+type stater interface{ GetState() connectivity.State }
+
+// made passes a client's connectivity on.
+func (c *client) made(s stater) {
+	if c.state != nil {
+		*c.state = s
+	}
 }
 
 // dial makes a client of xds:///svc.
@@ -66,16 +80,18 @@ func one(of []client) client {
 	if c.creds == nil {
 		c.creds = insecure.NewCredentials()
 	}
+	c.idle = cmp.Or(c.idle, 30*time.Minute)
 	return c
 }
 
 func dialTarn(t *testing.T, bootstrap []byte, of ...client) pb.TestServiceClient {
 	c := one(of)
 	cc, err := rpc.NewClient("xds:///svc", rpc.WithResolvers(xds.NewResolver(xds.Bootstrap(bootstrap))),
-		rpc.WithTransportCredentials(c.creds), rpc.WithPool(tarntest.NewPool(t)), opentelemetry.DialOption(grpcotel.Options{MetricsOptions: c.metrics}))
+		rpc.WithTransportCredentials(c.creds), rpc.WithPool(tarntest.NewPool(t)), rpc.WithIdleTimeout(c.idle), opentelemetry.DialOption(grpcotel.Options{MetricsOptions: c.metrics}))
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.made(cc)
 	t.Cleanup(func() {
 		if err := cc.Close(); err != nil {
 			t.Error(err)
@@ -90,11 +106,12 @@ func dialGRPC(t *testing.T, bootstrap []byte, of ...client) pb.TestServiceClient
 	if err != nil {
 		t.Fatal(err)
 	}
-	cc, err := grpc.NewClient("xds:///svc", grpc.WithResolvers(b), grpc.WithTransportCredentials(c.creds),
+	cc, err := grpc.NewClient("xds:///svc", grpc.WithResolvers(b), grpc.WithTransportCredentials(c.creds), grpc.WithIdleTimeout(c.idle),
 		grpcotel.DialOption(grpcotel.Options{MetricsOptions: c.metrics}))
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.made(cc)
 	t.Cleanup(func() {
 		if err := cc.Close(); err != nil {
 			t.Error(err)
