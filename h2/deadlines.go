@@ -138,8 +138,8 @@ func (c *Conn) onUnused() {
 	if !l.is(alive) {
 		return
 	}
-	if rest := l.untilDue(now(), c.cfg.IdleTimeout, c.inUse); rest > 0 {
-		l.ender.Reset(rest)
+	if left := l.untilDue(now(), c.cfg.IdleTimeout, c.inUse); left > 0 {
+		l.ender.Reset(left)
 		return
 	}
 	c.shutdown(c.cfg.IdleDebug)
@@ -249,18 +249,18 @@ func (c *Conn) onShutdownTimer() {
 		return
 	}
 	s := c.lifetime.shutdown
-	rest := time.Until(s.until)
+	left := time.Until(s.until)
 	// What is queued here, the PING perhaps, has not been sent to a client that is slow to take what precedes it.
 	s.silent = s.asked && !s.answered && !c.noteAcked() && !c.send.sends()
 	switch {
-	case rest <= 0 || s.silent:
+	case left <= 0 || s.silent:
 		c.goAwayLast()
 	case s.asked && !s.answered:
-		s.timer.Reset(min(silentTime, rest))
+		s.timer.Reset(min(silentTime, left))
 	case !s.asked && c.inUse == 0:
 		c.askGoAway()
 	default:
-		s.timer.Reset(rest)
+		s.timer.Reset(left)
 	}
 	c.send.flush(flushWithRun)
 }

@@ -21,15 +21,6 @@ import (
 // A connection that keeps the priority of a stream that the peer has yet to open does not rest. On one that does, streams are opened,
 // written to, reset and ended as on others: only reading is stopped.
 
-// rest is whether Run has stopped reading because nothing comes, and which of the two it is then.
-type rest uint8
-
-const (
-	notResting rest = iota
-	quiet
-	idle
-)
-
 // errIdle ends a loop because the connection rests. It is not returned to users.
 var errIdle = errors.New("h2: the connection is idle")
 
@@ -147,7 +138,7 @@ func (c *Conn) onDeadline() error {
 // mayRest returns how the connection, on which nothing has come since the last deadline, can rest. c.mu is held.
 func (c *Conn) mayRest() rest {
 	switch {
-	case !c.lifetime.is(alive) || !c.peer.greeted || c.send.queued() > 0 || !c.send.rests():
+	case !c.lifetime.is(alive) || !c.peer.greeted || c.send.queued() > 0 || !c.send.inactive():
 		return notResting
 	case c.inUse > 0 && c.idleBackoff > 0:
 		return quiet

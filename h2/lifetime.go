@@ -35,6 +35,15 @@ const (
 	lives
 )
 
+// rest is whether Run has stopped reading a connection that is alive, because nothing comes; idle.go has what follows.
+type rest uint8
+
+const (
+	notResting rest = iota
+	quiet           // streams are open
+	idle            // none was
+)
+
 // lifeEvent is what changes the life of a connection.
 type lifeEvent uint8
 
@@ -230,8 +239,8 @@ func (s *silence) next(now instant, k *Keepalive, streams int) (keepaliveStep, t
 	due := s.untilAsked(now, k.Time)
 	switch {
 	case s.awaits():
-		if rest := k.Timeout - now.since(s.asked); rest > 0 {
-			return askLater, rest
+		if left := k.Timeout - now.since(s.asked); left > 0 {
+			return askLater, left
 		}
 		return breakSilent, 0
 	case due > 0:

@@ -56,7 +56,7 @@ func ParsePriority(value string) Priority {
 
 // cutMember cuts the first member off a dictionary (RFC 8941 section 3.2), without
 // its parameters.
-func cutMember(value string) (member, rest string) {
+func cutMember(value string) (member, left string) {
 	quoted, end := false, len(value)
 	for i := 0; i < len(value); i++ {
 		if b := value[i]; b == '\\' && quoted {
@@ -64,7 +64,7 @@ func cutMember(value string) (member, rest string) {
 		} else if b == '"' {
 			quoted = !quoted
 		} else if b == ',' && !quoted {
-			end, rest = i, value[i+1:]
+			end, left = i, value[i+1:]
 			break
 		}
 	}
@@ -81,7 +81,7 @@ func cutMember(value string) (member, rest string) {
 	for n := len(member); n > 0 && (member[n-1] == ' ' || member[n-1] == '\t'); n-- {
 		member = member[:n-1]
 	}
-	return member, rest
+	return member, left
 }
 
 // String returns p as the value of a priority field.

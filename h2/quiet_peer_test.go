@@ -223,3 +223,57 @@ func TestQuietFrames(t *testing.T) {
 		})
 	}
 }
+
+// TestQuietKeepsNoWriter: what is sent on a quiet connection leaves no goroutine behind that would send more, also where it is the connection's
+// own goroutine that waits for input.
+func TestQuietKeepsNoWriter(t *testing.T) {
+	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
+	a, b := tcpWiring(t)
+	pool := tarntest.NewPool(t)
+	rec := newRecorder(t)
+	handling := make(chan *Stream, 1)
+	rec.serve = func(s *Stream, k *call) {
+		handling <- s
+		<-k.reset
+	}
+	s, err := NewServer(unpolled{b.(*net.TCPConn)}, rec, Config{Pool: pool, idleAfter: time.Millisecond, poller: quickPoller()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AllowIdle()
+	ended := make(chan error, 1)
+	s.Start(func(err error) { ended <- err })
+	r := newRaw(t, a)
+	io.WriteString(a, Preface)
+	r.fr.WriteSettings()
+	r.fr.WriteSettingsAck()
+	go r.listen()
+	r.request(1, End)
+	st := <-handling
+	eventually(t, "a quiet connection", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.rest == quiet
+	}, s.idleness)
+	if err := st.Write(context.Background(), &Out{Block: testResponse}); err != nil {
+		t.Error(err)
+	}
+	r.wait("the response", func(s seen) bool { return s.id == 1 && s.typ == http2.FrameHeaders })
+	eventually(t, "everything to be sent", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.send.inactive()
+	}, s.idleness)
+	s.mu.Lock()
+	if s.send.parked {
+		t.Error("a goroutine waits for more to send")
+	}
+	if s.rest != quiet {
+		t.Errorf("rest %d", s.rest)
+	}
+	s.mu.Unlock()
+	s.Close()
+	a.Close()
+	<-ended
+	rec.calls.Wait()
+}

@@ -142,16 +142,16 @@ func (c *Conn) readFragment(b *blockReader, n int) error {
 			b.long = true
 			c.in.dec.BeginLong(&c.in.hdr)
 		}
-		rest, bad := c.in.dec.DecodeLong(c.in.frag)
+		left, bad := c.in.dec.DecodeLong(c.in.frag)
 		if bad != nil {
 			return c.fault(CompressionError, bad.Reason)
 		}
-		if len(rest) > b.limit {
-			if rest, b.skip, bad = c.in.dec.SkipField(rest); bad != nil {
+		if len(left) > b.limit {
+			if left, b.skip, bad = c.in.dec.SkipField(left); bad != nil {
 				return c.fault(CompressionError, bad.Reason)
 			}
 		}
-		c.in.frag = c.in.frag[:copy(c.in.frag, rest)]
+		c.in.frag = c.in.frag[:copy(c.in.frag, left)]
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func (s *sender) init(c *Conn) {
 	s.fillTo, s.fillBlocked, s.number = batchLimit, blockedLimit, 1
 }
 
-// rests reports whether no goroutine sends, or is about to.
-func (s *sender) rests() bool { return s.state == notWriting }
+// inactive reports whether no goroutine sends, or is about to.
+func (s *sender) inactive() bool { return s.state == notWriting }
 
 // sends reports whether a goroutine sends.
 func (s *sender) sends() bool { return s.state == sending }
@@ -381,7 +381,7 @@ func (s *sender) countSent(n int) {
 // park returns what the writer goroutine, which has nothing to send, waits for: true, and it goes on, or false; nil: it ends at once. It waits on
 // connections on which nothing can be tried, until they rest: a new writer goroutine would have to grow its stack for each batch. Conn.mu is held.
 func (s *sender) park() <-chan bool {
-	if s.c.lifetime.reached(closing) || s.w.CanTry() || s.c.polled != 0 {
+	if s.c.lifetime.reached(closing) || s.w.CanTry() || s.c.rest != notResting {
 		return nil
 	}
 	if s.wake == nil {
