@@ -249,6 +249,21 @@ func eachCalls() []eachCall {
 		onShare("Mkdir", notRepeated, func(e *faultyShare, s *smb.Share) error { return e.exists("new", s.Mkdir("new", 0o777)) }),
 		onShare("MkdirAll", notRepeated, func(e *faultyShare, s *smb.Share) error { return e.exists(`new\new`, s.MkdirAll("new/new", 0o777)) }),
 		onShare("Remove", notRepeated, func(e *faultyShare, s *smb.Share) error { return s.Remove("small") }),
+		onShare("RemoveIf", notRepeated, func(_ *faultyShare, s *smb.Share) error {
+			return s.RemoveIf("small", func(fi fs.FileInfo) error {
+				if fi.Size() != 5000 {
+					return fmt.Errorf("size %d", fi.Size())
+				}
+				return nil
+			})
+		}),
+		onShare("LongName", repeated, func(_ *faultyShare, s *smb.Share) error {
+			long, err := s.LongName("small")
+			if err == nil && long != "SMALL" {
+				err = errors.New(long)
+			}
+			return err
+		}),
 		onShare("RemoveAll", notRepeated, func(e *faultyShare, s *smb.Share) error { return s.RemoveAll("dir") }),
 		onShare("Rename", notRepeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("small", e.want, s.Rename("big", "small"))
@@ -400,6 +415,7 @@ func eachCalls() []eachCall {
 		onFile("Truncate", repeated, func(e *faultyShare, f *smb.File) error { return e.written("big", e.want[:777], f.Truncate(777)) }),
 		onFile("Chtimes", repeated, func(_ *faultyShare, f *smb.File) error { return f.Chtimes(time.Time{}, time.Unix(1e9, 0)) }),
 		onFile("Chmod", repeated, func(_ *faultyShare, f *smb.File) error { return f.Chmod(0o444) }),
+		onFile("Remove", notRepeated, func(_ *faultyShare, f *smb.File) error { return f.Remove() }),
 		onFile("ID", repeated, func(_ *faultyShare, f *smb.File) error { _, err := f.ID(); return err }),
 		onFile("SetSparse", repeated, func(_ *faultyShare, f *smb.File) error { return f.SetSparse() }),
 		onFile("PunchHole", repeated, func(e *faultyShare, f *smb.File) error {

@@ -283,6 +283,9 @@ func (m *memoryDisk) queryInfo(c *script.Conn, msg *script.Message, h *memoryHan
 			if h.node.dir {
 				le.PutUint32(data[48:], uint32(proto.AttrDirectory))
 			}
+		case proto.ClassAll:
+			path := proto.AppendUTF16(nil, `\dir\`+strings.ToUpper(h.name))
+			data = append(le.AppendUint32(make([]byte, 96), uint32(len(path))), path...)
 		case proto.ClassFullEA:
 			data = (&proto.EA{Name: "key", Value: []byte("value")}).Append(nil)
 		case proto.ClassStream:

@@ -86,20 +86,10 @@ func fileIdentityOf(r *proto.CreateResponse) fileIdentity {
 func (t *tree) removeCreated(remote string, made fileIdentity) {
 	ctx, cancel := t.m.s.closing(context.Background())
 	defer cancel()
-	req := statRequest(remote)
-	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessWriteAttributes
-	req.Options = proto.OptionOpenReparsePoint
-	req.Contexts.QueryOnDiskID = true
-	r, _, err := view{tree: t, kind: opRemoveUnfinished}.create(ctx, req, nil)
-	if err != nil {
-		return
-	}
-	set := func(class proto.InfoClass, body []byte) error {
-		return t.Do(ctx, t.Call(proto.CommandSetInfo), &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: r.FileID, Info: body})
-	}
-	if fileIdentityOf(&r) == made && hasStatus(set(proto.ClassDisposition, proto.AppendDelete(nil)), proto.StatusCannotDelete) &&
-		set(proto.ClassBasic, modeBits(proto.AttrNormal)) == nil { // it was created read-only
-		set(proto.ClassDisposition, proto.AppendDelete(nil))
-	}
-	t.closeID(ctx, r.FileID)
+	view{tree: t, kind: opRemoveUnfinished}.removeIf(ctx, remote, func(r *proto.CreateResponse) error {
+		if fileIdentityOf(r) != made {
+			return errAnotherFile
+		}
+		return nil
+	})
 }

@@ -75,7 +75,7 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 		req.Access |= proto.AccessWriteData // impacket's server does not take the right to append as one to write
 	}
 	t.emptyByCreate(req, o.flag)
-	req.Contexts.QueryOnDiskID = o.flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
+	req.Contexts.QueryOnDiskID = o.flag&os.O_TRUNC == 0 || o.flag&os.O_EXCL != 0 // for reopenDir and File.Remove; it costs the server time
 	d, err := t.makeDurable(ctx, req)
 	if err != nil {
 		return nil, err

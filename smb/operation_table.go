@@ -23,6 +23,7 @@ const (
 	opRename
 	opSymlink
 	opRemove
+	opRemoveIf
 	opRemoveTree
 	opListTree
 	opSetTree
@@ -133,7 +134,7 @@ const (
 func (k opKind) rule() opRule {
 	switch k {
 	case opDescribe:
-		return opRule{methods: "`Stat`, `Lstat`, `Readlink`, `Statfs`, `Snapshots`, `Streams`, `ExtendedAttributes`, `SecurityDescriptor`"}
+		return opRule{methods: "`Stat`, `Lstat`, `Readlink`, `Statfs`, `Snapshots`, `LongName`, `Streams`, `ExtendedAttributes`, `SecurityDescriptor`"}
 	case opList:
 		return opRule{methods: "`ReadDir`, `Entries`, `WalkDir`, `Glob`, `Shares`; a listing continues where it was and returns no entry twice",
 			changes: opensFiles, undone: undoOpen}
@@ -167,6 +168,8 @@ func (k opKind) rule() opRule {
 		return opRule{methods: "`Symlink`", repeat: sentOnce, changes: changesNames, undone: undoCreate}
 	case opRemove:
 		return opRule{methods: "`Remove`, `RemoveStream`", repeat: sentOnce, changes: changesNames}
+	case opRemoveIf:
+		return opRule{methods: "`RemoveIf`, `File.Remove`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
 	case opRemoveTree:
 		return opRule{methods: "`RemoveAll`, `RemoveAllFunc`", repeat: sentOnce, links: notFollowed, changes: changesNames}
 	case opListTree:

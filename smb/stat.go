@@ -187,8 +187,44 @@ func (s *Share) reparseTag(name string) (tag uint32, err error) {
 			return nil
 		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))
 	}})
-	if errors.Is(err, ErrUnsupported) { // a server that does not support the query has no other reparse points than links
+	return tagOr(tag, err)
+}
+
+// tagOr is the result of a query of a tag: a server that does not support the query has no other reparse points than links.
+func tagOr(tag uint32, err error) (uint32, error) {
+	if errors.Is(err, ErrUnsupported) {
 		return proto.ReparseTagSymlink, nil
 	}
 	return tag, err
+}
+
+// LongName returns the last component of the name that the server has for the named file. It is another one than in name where that has a
+// short name (8.3), or another case. Samba lists files under short names that have names which Windows does not have, such as "aux.c". A
+// symbolic link is not followed.
+func (s *Share) LongName(name string) (string, error) {
+	long, err := s.longName(name)
+	return long, pathError("lstat", name, err)
+}
+
+func (s *Share) longName(name string) (long string, err error) {
+	err = s.run(operation{kind: opDescribe, name: name, do: func(ctx context.Context, t view, remote string) error {
+		req := statRequest(remote)
+		req.Options = proto.OptionOpenReparsePoint
+		return t.chain(ctx, req, func(calls []*conn.Call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
+			var path string
+			if err == nil {
+				path, err = proto.DecodeAllInfoPath(b)
+			}
+			if err != nil {
+				return t.Malformed(err)
+			}
+			_, long = split(path)
+			return nil
+		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAll, Output: 64 << 10}))
+	}})
+	if err == nil && !isEntryName(long) {
+		return "", ErrName
+	}
+	return s.m.s.cfg.Names.local(long), err
 }

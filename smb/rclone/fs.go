@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"os"
 	"path"
 	"strings"
 	"sync"
@@ -195,10 +196,15 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 			if err != nil {
 				return err
 			}
+			base, err := f.longName(share, name, e.Name())
+			if err != nil {
+				return err
+			}
+			remote := path.Join(dir, f.opt.Enc.ToStandardName(base))
 			if info.Mode()&iofs.ModeSymlink != 0 && f.opt.Links {
-				o := f.newObject(path.Join(dir, f.opt.Enc.ToStandardName(e.Name())) + linkSuffix)
-				if err := o.readLink(share, path.Join(name, e.Name()), info); err != nil {
-					if err := f.leaveOut(ctx, path.Join(name, e.Name()), err); err != nil {
+				o := f.newObject(remote + linkSuffix)
+				if err := o.readLink(share, path.Join(name, base), info); err != nil {
+					if err := f.leaveOut(ctx, path.Join(name, base), err); err != nil {
 						return err
 					}
 					continue
@@ -207,13 +213,12 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 				continue
 			}
 			if info.Mode()&iofs.ModeSymlink != 0 {
-				if info, err = f.follow(ctx, share, path.Join(name, e.Name())); err != nil {
+				if info, err = f.follow(ctx, share, path.Join(name, base)); err != nil {
 					return err
 				} else if info == nil {
 					continue
 				}
 			}
-			remote := path.Join(dir, f.opt.Enc.ToStandardName(e.Name()))
 			switch {
 			case info.IsDir():
 				entries = append(entries, &Directory{fs.NewDir(remote, info.ModTime()), f})
@@ -226,6 +231,28 @@ func (f *Fs) List(ctx context.Context, dir string) (fs.DirEntries, error) {
 		return nil
 	})
 	return entries, missing(err, fs.ErrorDirNotFound)
+}
+
+// longName is the name of an entry of the directory dir on the server, where the listing may have a short one: Samba lists files so whose
+// names Windows does not have, such as "aux.c". A sync would take aux.c for a new file, upload it, and remove it by its short name. The short
+// name stays where the long one would be encoded to that of another file.
+func (f *Fs) longName(share *smb.Share, dir, name string) (string, error) {
+	if !mayBeShort(name) {
+		return name, nil
+	}
+	long, err := share.LongName(path.Join(dir, name))
+	if errors.As(err, new(*smb.ResponseError)) && !errors.Is(err, smb.ErrConnLost) || errors.Is(err, smb.ErrName) {
+		return name, nil
+	}
+	if err == nil && f.opt.Enc.FromStandardName(f.opt.Enc.ToStandardName(long)) != long {
+		return name, nil
+	}
+	return long, err
+}
+
+// mayBeShort reports whether a name is in the form of short names: eight characters with a tilde, none in lower case, and an extension.
+func mayBeShort(name string) bool {
+	return len(name) <= 12 && strings.Contains(name, "~") && strings.ToUpper(name) == name
 }
 
 // Directory is a directory of a share.
@@ -361,12 +388,16 @@ func (f *Fs) Rmdir(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		if !info.IsDir() {
-			return fs.ErrorIsFile
-		}
-		return remove(share, share.Lstat, info, name)
+		return removeIf(share, share.Lstat, info, name, isDir)
 	})
 	return missing(err, fs.ErrorDirNotFound)
+}
+
+func isDir(info iofs.FileInfo) error {
+	if !info.IsDir() {
+		return fs.ErrorIsFile
+	}
+	return nil
 }
 
 // Purge removes a directory with all that is in it. It does not leave the tree: see smb.Share.RemoveAll.
@@ -421,16 +452,22 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		return nil, err
 	}
 	err = f.use(ctx, remote, fs.ErrorCantCopy, func(share *smb.Share, name string) error {
-		if err := f.keepLink(share, name); err != nil {
+		source, err := share.Open(from)
+		if err != nil {
 			return err
 		}
-		if err := f.withParents(share, name, func() error { _, err := share.Copy(name, from); return err }); err != nil {
+		defer source.Close()
+		target, created, err := f.openTarget(share, name, os.O_RDWR) // a server that copies demands the right to read, too
+		if err != nil {
 			return err
 		}
-		if err := share.Chtimes(name, a.accessed, a.modified); err != nil {
+		u := &upload{fs: f, share: share, name: name, file: target, discard: created, attributes: a}
+		if _, err := target.CopyFrom(source); err != nil {
+			u.abort(ctx)
 			return err
 		}
-		return f.setPOSIX(share, name, a)
+		_, err = u.finish(ctx)
+		return err
 	})
 	if errors.Is(err, smb.ErrUnsupported) {
 		return nil, fs.ErrorCantCopy
@@ -478,8 +515,9 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		} else if link {
 			return fs.ErrorCantMove
 		}
-		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet.
-		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet. One that this user may not look at can
+		// be replaced.
+		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, iofs.ErrPermission) {
 			return err
 		}
 		move := func() error { return share.Rename(from, name) }

@@ -129,7 +129,7 @@ func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target s
 	if isAbsolute(target) {
 		return errAbsolute
 	}
-	if err = remove(share, share.Lstat, info, name); err == nil {
+	if err = removeIf(share, share.Lstat, info, name, isLink); err == nil {
 		err = link()
 	}
 	if err != nil {
@@ -138,22 +138,6 @@ func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target s
 		}
 	}
 	return err
-}
-
-// keepLink fails if links are shown and name is one: a file that is written under its name would be what the link leads to. Uploads that are
-// moved to the name when they are complete take the link's place.
-func (f *Fs) keepLink(share *smb.Share, name string) error {
-	if !f.opt.Links {
-		return nil
-	}
-	info, err := share.Lstat(name)
-	if err == nil && info.Mode()&iofs.ModeSymlink != 0 {
-		return &iofs.PathError{Op: "open", Path: name, Err: fmt.Errorf("a symbolic link has the name: %w", iofs.ErrExist)}
-	}
-	if _, err := isMissing(info, err); err != nil {
-		return err
-	}
-	return nil
 }
 
 // errAbsolute is returned for targets that [smb.Share.Symlink] makes paths on the share of: rclone would compare another target, and remove

@@ -40,6 +40,11 @@ func remove(share *smb.Share, at lookup, before iofs.FileInfo, name string) erro
 	return settle(func() error { return share.Remove(name) }, func() (bool, error) { return isRemoved(at, before, name) })
 }
 
+// removeIf is remove for a file of which check returns nil when it is removed; otherwise it returns the error of check.
+func removeIf(share *smb.Share, at lookup, before iofs.FileInfo, name string, check func(iofs.FileInfo) error) error {
+	return settle(func() error { return share.RemoveIf(name, check) }, func() (bool, error) { return isRemoved(at, before, name) })
+}
+
 // removeAll removes the directory before with all that is in it. Another one that has its name after a loss is not removed.
 func removeAll(share *smb.Share, before iofs.FileInfo, name string) error {
 	return settle(func() error { return share.RemoveAll(name) }, func() (bool, error) { return isRemoved(share.Lstat, before, name) })

@@ -65,18 +65,26 @@ func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 
 func (o *Object) Remove(ctx context.Context) error {
 	err := o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) error {
-		if o.link {
-			info, err := share.Lstat(name)
-			if err != nil {
-				return err
-			}
-			if info.Mode()&iofs.ModeSymlink == 0 {
-				return nil // a sync has put a file in place of the link, and removes the link afterwards
-			}
+		if !o.link {
+			return remove(share, o.look(share), o.info, name)
 		}
-		return remove(share, o.look(share), o.info, name)
+		err := removeIf(share, share.Lstat, o.info, name, isLink)
+		if errors.Is(err, errNoLink) {
+			return nil // a sync has put a file in place of the link, and removes the link afterwards
+		}
+		return err
 	})
 	return missing(err, fs.ErrorObjectNotFound)
+}
+
+// errNoLink says that a name is not that of a symbolic link.
+var errNoLink = errors.New("no symbolic link")
+
+func isLink(info iofs.FileInfo) error {
+	if info.Mode()&iofs.ModeSymlink == 0 {
+		return errNoLink
+	}
+	return nil
 }
 
 // look describes objects of this one's kind on the share.

@@ -321,6 +321,41 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestReservedNames syncs files again and again whose names Windows does not have: Samba lists them under short names.
+func TestReservedNames(t *testing.T) {
+	f, srv, dir := newRemote(t, nil)
+	ctx := accounting.WithStatsGroup(t.Context(), dir+srv.Addr) // without errors of other tests, which are counted and end removals
+	from := t.TempDir()
+	for _, name := range []string{"CON", "aux.c", "aux.json", "nul.d/com1", "FOO~1", "ok"} {
+		file := filepath.Join(from, filepath.FromSlash(name))
+		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(t, os.WriteFile(file, []byte(name), 0o600))
+	}
+	local, err := fs.NewFs(t.Context(), from)
+	must(t, err)
+	for range 3 {
+		must(t, rsync.Sync(ctx, f, local, true))
+		if got := names(t, dir) + " " + names(t, filepath.Join(dir, "nul.d")); got != "CON FOO~1 aux.c aux.json nul.d ok com1" {
+			t.Errorf("there is %s", got)
+		}
+	}
+	back := t.TempDir()
+	to, err := fs.NewFs(t.Context(), back)
+	must(t, err)
+	must(t, rsync.Sync(ctx, to, f, true))
+	for _, name := range []string{"CON", "aux.json", "nul.d/com1"} {
+		if b, err := os.ReadFile(filepath.Join(back, filepath.FromSlash(name))); err != nil || string(b) != name {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	none, err := fs.NewFs(t.Context(), t.TempDir())
+	must(t, err)
+	must(t, rsync.Sync(ctx, f, none, false))
+	if got := names(t, dir); got != "" {
+		t.Errorf("left: %s", got)
+	}
+}
+
 // TestCase moves a file to its name in another case, and back by way of a third.
 func TestCase(t *testing.T) {
 	f, _, dir := newRemote(t, nil)
@@ -336,6 +371,18 @@ func TestCase(t *testing.T) {
 		if got := names(t, dir); got != name {
 			t.Errorf("%s instead of %s", got, name)
 		}
+	}
+}
+
+// TestMoveOntoForbidden moves a file to the name of one whose attributes the user may not read, in a directory that the user may write to.
+func TestMoveOntoForbidden(t *testing.T) {
+	f, _, dir := newRemote(t, nil)
+	must(t, os.WriteFile(filepath.Join(dir, "b"), []byte("old"), 0))
+	if _, err := f.Move(t.Context(), put(t, f, "a", "content"), "b"); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "b")); err != nil || string(b) != "content" {
+		t.Errorf("%q, %v", b, err)
 	}
 }
 

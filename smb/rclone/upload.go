@@ -1,6 +1,7 @@
 package rclone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,25 +51,71 @@ type upload struct {
 
 // openUpload creates a file, or empties one, that gets the attributes a when it is complete.
 func (f *Fs) openUpload(share *smb.Share, name string, a attributes) (*upload, error) {
-	if err := f.keepLink(share, name); err != nil {
-		return nil, err
-	}
-	u := &upload{fs: f, share: share, name: name, attributes: a}
-	err := f.withParents(share, name, func() (err error) {
-		u.discard = true
-		if u.file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.filePerm); errors.Is(err, iofs.ErrExist) {
-			u.discard = false
-			u.file, err = share.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f.filePerm)
-		}
-		return err
-	})
+	file, created, err := f.openTarget(share, name, os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
-	return u, nil
+	if !created {
+		if err := file.Truncate(0); err != nil {
+			file.Close()
+			return nil, err
+		}
+	}
+	return &upload{fs: f, share: share, name: name, file: file, discard: created, attributes: a}, nil
 }
 
-// finish sets the attributes of a complete file, closes it and describes it. If that fails, the file is removed as remove says.
+// openTarget creates a file, with the directories above it, or opens one to be overwritten, with flag. A symbolic link that has the name is
+// followed with copy_links alone; otherwise the error matches fs.ErrExist: uploads that are moved to the name when they are complete take the
+// link's place.
+func (f *Fs) openTarget(share *smb.Share, name string, flag int) (file *smb.File, created bool, err error) {
+	err = f.withParents(share, name, func() (err error) {
+		created = true
+		file, err = share.OpenFile(name, flag|os.O_CREATE|os.O_EXCL, f.filePerm)
+		if !errors.Is(err, iofs.ErrExist) {
+			return err
+		}
+		created = false
+		if f.opt.CopyLinks {
+			file, err = share.OpenFile(name, flag|os.O_CREATE, f.filePerm)
+			return err
+		}
+		file, err = openNamed(share, name, flag)
+		return err
+	})
+	return file, created, err
+}
+
+// openNamed opens the file that has the name itself. What the name is that of is looked at after the file is open, since another client may
+// replace a file by a symbolic link between two requests.
+func openNamed(share *smb.Share, name string, flag int) (*smb.File, error) {
+	file, openErr := share.OpenFile(name, flag, 0)
+	named, err := share.Lstat(name)
+	if err == nil && named.Mode()&iofs.ModeSymlink != 0 {
+		err = &iofs.PathError{Op: "open", Path: name, Err: fmt.Errorf("a symbolic link has the name: %w", iofs.ErrExist)}
+	}
+	if openErr != nil {
+		return nil, cmp.Or(err, openErr)
+	}
+	if err == nil {
+		err = isNamed(file, named)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// isNamed returns nil if file is the one that named describes, or the server has no ids.
+func isNamed(file *smb.File, named iofs.FileInfo) error {
+	id, err := file.ID()
+	if want := named.Sys().(*smb.FileStat).FileID; err != nil || id == 0 || want == 0 || id == want {
+		return err
+	}
+	return &iofs.PathError{Op: "open", Path: file.Name(), Err: errAnother}
+}
+
+// finish sets the attributes of a complete file, closes it and describes it. If that fails, the file is removed as discardFile says.
 func (u *upload) finish(ctx context.Context) (iofs.FileInfo, error) {
 	var info iofs.FileInfo
 	err := u.file.Chtimes(u.accessed, u.modified)
@@ -82,25 +129,26 @@ func (u *upload) finish(ctx context.Context) (iofs.FileInfo, error) {
 		info, err = u.setPOSIX(u.share, u.name, info)
 	}
 	if err != nil {
-		u.remove(ctx)
+		u.discardFile(ctx)
 	}
 	return info, err
 }
 
-// abort closes a file that cannot be completed, and removes it as remove says.
+// abort closes a file that cannot be completed, and removes it as discardFile says.
 func (u *upload) abort(ctx context.Context) {
+	u.discardFile(ctx)
 	u.file.Close()
-	u.remove(ctx)
 }
 
-// remove removes the file if discard is set, which it is for a new file. The context may have ended.
-func (u *upload) remove(ctx context.Context) {
+// discardFile removes the file if discard is set, which it is for a new file. Another file that has its name by now stays. The context may
+// have ended.
+func (u *upload) discardFile(ctx context.Context) {
 	if !u.discard {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smb.DefaultCloseTimeout)
 	defer cancel()
-	if err := u.share.WithContext(ctx).Remove(u.name); err != nil {
+	if err := u.file.WithContext(ctx).Remove(); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 		fs.Errorf(u.fs, "%s: what was uploaded until the failure cannot be removed: %v", u.name, err)
 	}
 }

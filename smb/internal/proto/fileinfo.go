@@ -65,6 +65,19 @@ func DecodeInternalInfo(b []byte) (uint64, error) {
 	return fileID(le.Uint64(b)), nil
 }
 
+// DecodeAllInfoPath reads the path of the file in a structure of ClassAll, with backslashes, as the server has it (MS-FSCC 2.4.2).
+func DecodeAllInfoPath(b []byte) (string, error) {
+	const fixed = 100 // the length of the path in bytes is before it
+	if len(b) < fixed {
+		return "", malformed("FileAllInformation", reasonShort)
+	}
+	n := le.Uint32(b[fixed-4:])
+	if n%2 != 0 || uint64(n) > uint64(len(b)-fixed) {
+		return "", malformed("FileAllInformation", reasonLength)
+	}
+	return DecodeUTF16(b[fixed:][:n]), nil
+}
+
 // FSFullSizeInfo is the size and free space of a file system (MS-FSCC 2.5.4).
 type FSFullSizeInfo struct {
 	TotalUnits     uint64 // allocation units

@@ -164,7 +164,13 @@ func FuzzStructures(f *testing.F) {
 	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 2, 0, 22, 0, 0, 0, 0, 0}, make([]byte, 40)...))
 	f.Add(make([]byte, 120))
 	f.Add(posixInfo(0o644))
+	f.Add(append(append(make([]byte, 96), 4, 0, 0, 0), '\\', 0, 'a', 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		name, err := DecodeAllInfoPath(b)
+		allowed(t, err)
+		if len(name) > 2*len(b) {
+			t.Error("a path longer than the bytes that it is of")
+		}
 		if i, err := DecodePOSIXInfo(b); err == nil && i.POSIX.Owner.String() == "" {
 			t.Error("an owner without text")
 		} else {
