@@ -25,6 +25,7 @@ winbindd winbind
 chromium|chromium-browser|google-chrome|chrome chromium
 h2load nghttp2-client
 nghttp nghttp2-client
+litmus litmus
 nginx nginx-light
 haproxy haproxy
 curl curl

@@ -167,7 +167,7 @@ import (
 
 func main() { cmd.Main() }
 `,
-	"program/serve.go": `//go:build tarnsmb
+	"program/serve.go": `//go:build tarnsmb || shipped
 
 package main
 

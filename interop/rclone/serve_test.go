@@ -77,9 +77,15 @@ var started = regexp.MustCompile(`http://127\.0\.0\.1:\d+/|(?:listening on|runni
 // serve serves the share by a protocol until the test ends, and returns the URL or the address.
 func serve(t *testing.T, srv *server, binary, protocol string, args ...string) string {
 	t.Helper()
-	args = append([]string{"serve", protocol, "--addr", "127.0.0.1:0", "--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--cache-dir", t.TempDir(), srv.share}, args...)
+	return serveRemote(t, srv.env(tarnsmb), srv.share, binary, protocol, args...)
+}
+
+// serveRemote is serve for any remote, which env configures.
+func serveRemote(t *testing.T, env []string, remote, binary, protocol string, args ...string) string {
+	t.Helper()
+	args = append([]string{"serve", protocol, "--addr", "127.0.0.1:0", "--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--cache-dir", t.TempDir(), remote}, args...)
 	cmd := exec.Command(binary, args...)
-	cmd.Env = srv.env(tarnsmb)
+	cmd.Env = env
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
