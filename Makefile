@@ -75,7 +75,7 @@ vet: ## go vet, every published module
 
 .PHONY: ports
 ports: ## check the types of the published modules and their tests for the other platforms; vet-ports compiles them
-	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) test -vet=off ./ports && GOWORK=off $(GO) build -o $(abspath $(BIN))/ports ./ports
+	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) test -vet=off -short ./... && GOWORK=off $(GO) build -o $(abspath $(BIN))/ports ./ports
 	@$(BIN)/ports $(PORTS) -- $(PUBLISHED:%=./%/...)
 
 .PHONY: vet-ports
@@ -123,8 +123,9 @@ ownership: ## tarnvet, every module: references that are leaked, used after free
 	@$(abspath $(BIN))/tarnvet $(OWNED)
 
 .PHONY: usual
-usual: gotestsum ## usual forms of what units runs in its short form alone and race leaves out: planted mistakes, the page in a browser, models, many streams
+usual: gotestsum ## usual forms of what units runs in its short form alone and race leaves out: planted mistakes, the page in a browser, models, many streams, and ClusterFuzzLite's builder
 	@status=0; $(GOTEST) ./vet/internal/mutate || status=1; $(GOTEST) -run=Browser ./debug || status=1; $(GOTEST) . ./internal/slab || status=1; \
+	(cd ci/tools && GOWORK=off $(GOTEST) ./libfuzzer) || status=1; \
 	(cd rpc && TARN_LONG=1 GOWORK=off $(GOTEST) -run='^Test(BreakWhileSending|CutAtEachByte|GatheredRequests)$$' .) || status=1; exit $$status
 
 .PHONY: releases
@@ -140,10 +141,11 @@ tags: gotestsum ## the core without unsafe; the core, and what decodes a peer's 
 	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) -short ./internal/message ./internal/jsonpb
 
 .PHONY: fips
-fips: gotestsum ## TLS of HTTP/2 and gRPC, and SMB's refusal of NTLM, in a program that enforces FIPS 140-3
+fips: gotestsum ## TLS of HTTP/2 and gRPC, SMB's refusal of NTLM, and its login by Kerberos, in a program that enforces FIPS 140-3
 	@GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS' ./h2 ./h2http
 	@cd rpc && GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='TLS' .
 	@cd smb && GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='UnderFIPS' .
+	@cd smb/krb5 && GODEBUG=fips140=only GOWORK=off $(GOTEST) -short -run='UnderFIPS' .
 
 # A cell is a package on a network of internal/faultnet, which TARN_NET names.
 NETWORKS  ?= tcp tls wrapped memory pipe trickle jitter

@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"crypto/fips140"
 	"errors"
 	"net"
 	"time"
@@ -60,7 +61,7 @@ type Dialer struct {
 	// streams. On a server without them nothing changes.
 	POSIX bool
 	// Ciphers and Signers are offered in this order of preference; nil: all of them,
-	// the fastest first. 3.1.1 only: see Cipher and Signer for the others.
+	// the fastest first; in a program that enforces FIPS 140-3, no ciphers, and not GMAC. 3.1.1 only: see Cipher and Signer for the others.
 	Ciphers []Cipher
 	Signers []Signer
 	// DialFunc makes the connection; nil: a net.Dialer with TCP's defaults.
@@ -138,6 +139,17 @@ func positive(v, def int) int {
 	return v
 }
 
+// approved is d with defaults that a program which enforces FIPS 140-3 has: without what takes AES-GCM with nonces that the protocol prescribes.
+func (d Dialer) approved() Dialer {
+	if d.Ciphers == nil {
+		d.Ciphers = []Cipher{}
+	}
+	if d.Signers == nil {
+		d.Signers = []Signer{CMAC, HMACSHA256}
+	}
+	return d
+}
+
 // withDefaults is a copy of d with defaults in place of zero fields.
 func (d Dialer) withDefaults() Dialer {
 	if d.MinDialect == 0 {
@@ -145,6 +157,9 @@ func (d Dialer) withDefaults() Dialer {
 	}
 	if d.MaxDialect == 0 {
 		d.MaxDialect = SMB311
+	}
+	if fips140.Enforced() {
+		d = d.approved()
 	}
 	if d.Ciphers == nil {
 		d.Ciphers = []Cipher{AES128GCM, AES256GCM, AES128CCM, AES256CCM}

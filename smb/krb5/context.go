@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/jcmturner/gokrb5/v8/crypto"
+	"github.com/jcmturner/gokrb5/v8/crypto/etype"
 	"github.com/jcmturner/gokrb5/v8/gssapi"
 	"github.com/jcmturner/gokrb5/v8/iana/chksumtype"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
@@ -49,7 +50,8 @@ func (c *securityContext) OID() string { return OID }
 func (c *securityContext) Done() bool { return c.state == stateDone }
 
 // Step makes the AP-REQ and then reads the AP-REP.
-func (c *securityContext) Step(_ context.Context, in []byte) ([]byte, error) {
+func (c *securityContext) Step(_ context.Context, in []byte) (_ []byte, err error) {
+	defer refused(&err)
 	switch c.state {
 	case stateStart:
 		out, err := c.request()
@@ -77,11 +79,11 @@ func (c *securityContext) request() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
 	}
-	etype, err := crypto.GetEtype(c.key.KeyType)
+	kind, err := crypto.GetEtype(c.key.KeyType)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
 	}
-	if err := auth.GenerateSeqNumberAndSubKey(c.key.KeyType, etype.GetKeyByteSize()); err != nil {
+	if err := auth.GenerateSeqNumberAndSubKey(c.key.KeyType, keySize(kind)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
 	}
 	sum := make([]byte, 24) // no channel bindings
@@ -129,8 +131,8 @@ func (c *securityContext) reply(in []byte) error {
 		return fmt.Errorf("%w: it answers another request", ErrServer)
 	}
 	if len(part.Subkey.KeyValue) > 0 {
-		etype, err := crypto.GetEtype(part.Subkey.KeyType)
-		if err != nil || len(part.Subkey.KeyValue) != etype.GetKeyByteSize() {
+		kind, err := crypto.GetEtype(part.Subkey.KeyType)
+		if err != nil || len(part.Subkey.KeyValue) != keySize(kind) {
 			return fmt.Errorf("%w: unusable subkey", ErrServer)
 		}
 		c.session, c.acceptor = part.Subkey, true
@@ -138,16 +140,24 @@ func (c *securityContext) reply(in []byte) error {
 	return nil
 }
 
+// keySize is the bytes of a key. gokrb5 has the size of aes256-cts-hmac-sha384-192's integrity key in place of its key's (RFC 8009 5).
+func keySize(e etype.EType) int {
+	if e.GetETypeID() == etypeID.AES256_CTS_HMAC_SHA384_192 {
+		return 32
+	}
+	return e.GetKeyByteSize()
+}
+
 func (c *securityContext) decrypt(data types.EncryptedData) (part messages.EncAPRepPart, err error) {
 	if data.EType != c.key.KeyType {
 		return part, fmt.Errorf("%w: encrypted with another type of key", ErrServer)
 	}
-	etype, err := crypto.GetEtype(c.key.KeyType)
+	kind, err := crypto.GetEtype(c.key.KeyType)
 	if err != nil {
 		return part, fmt.Errorf("%w: %w", ErrServer, err)
 	}
 	// gokrb5 slices without a check
-	if len(data.Cipher) < etype.GetConfounderByteSize()+etype.GetHMACBitLength()/8 {
+	if len(data.Cipher) < kind.GetConfounderByteSize()+kind.GetHMACBitLength()/8 {
 		return part, fmt.Errorf("%w: truncated", ErrServer)
 	}
 	plain, err := crypto.DecryptEncPart(data, c.key, keyusage.AP_REP_ENCPART)
@@ -169,7 +179,8 @@ func (c *securityContext) SessionKey() []byte {
 }
 
 // MIC signs data (RFC 4121 4.2.6.1); nil under RC4, which has another format.
-func (c *securityContext) MIC(data []byte) ([]byte, error) {
+func (c *securityContext) MIC(data []byte) (_ []byte, err error) {
+	defer refused(&err)
 	if c.state != stateDone {
 		return nil, errors.New("krb5: no key yet")
 	}
@@ -187,7 +198,8 @@ func (c *securityContext) MIC(data []byte) ([]byte, error) {
 }
 
 // VerifyMIC verifies the server's signature of data. The error matches [ErrServer].
-func (c *securityContext) VerifyMIC(data, mic []byte) error {
+func (c *securityContext) VerifyMIC(data, mic []byte) (err error) {
+	defer refused(&err)
 	if c.state != stateDone {
 		return fmt.Errorf("%w: signed before there is a key", ErrServer)
 	}

@@ -77,6 +77,7 @@ func New(cfg Config) (*Initiator, error) {
 	if err != nil {
 		return nil, err
 	}
+	approve(conf)
 	realm := cfg.Realm
 	if realm == "" {
 		realm = conf.LibDefaults.DefaultRealm
@@ -213,10 +214,11 @@ func (i *Initiator) leave() {
 	}
 }
 
-func (i *Initiator) start(spn string) (*securityContext, error) {
+func (i *Initiator) start(spn string) (_ *securityContext, err error) {
 	i.kdcLock.Lock()
 	defer i.kdcLock.Unlock()
-	err := i.client.AffirmLogin()
+	defer refused(&err)
+	err = i.client.AffirmLogin()
 	if err != nil && i.reload != nil {
 		err = i.readAgain(err)
 	}
