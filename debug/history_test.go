@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"runtime"
 	rtdebug "runtime/debug"
@@ -13,7 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 	"weak"
 
 	"github.com/tarn-go/tarn"
@@ -81,10 +81,10 @@ func TestHistoryIsBounded(t *testing.T) {
 		h := HandlerOf(r).(*handler)
 		memory := func() (bytes uintptr) {
 			for _, r := range h.history.pools {
-				bytes += uintptr(cap(r.points)) * unsafe.Sizeof(PoolPoint{})
+				bytes += uintptr(cap(r.points)) * reflect.TypeFor[PoolPoint]().Size()
 			}
 			for _, r := range h.history.calls {
-				bytes += uintptr(cap(r.points)) * unsafe.Sizeof(CallPoint{})
+				bytes += uintptr(cap(r.points)) * reflect.TypeFor[CallPoint]().Size()
 			}
 			return bytes
 		}
