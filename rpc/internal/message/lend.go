@@ -121,7 +121,7 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	return err
 }
 
-// hold keeps m until Release.
+// hold takes ownership of m, and keeps it until Release.
 func (l *Lease) hold(m Message) {
 	if l.held == nil {
 		l.held = l.one[:0]

@@ -163,7 +163,7 @@ func (f *function) withError(s *state, ret *ssa.Return, results []binding) {
 			continue
 		}
 		for _, r := range b.refs {
-			if l := s.lives[r]; l.st == held && l.key == nil && (known || l.failure == nil && r.kind == kinds.Handle) {
+			if l := s.lives[r]; l.st == held && l.key == nil && (known || l.failure == nil && r.kind != kinds.Container && r.err == 0) {
 				f.report(s, report.Leak, r, ret.Pos(), how)
 				s.forget(r)
 			}

@@ -526,6 +526,10 @@ func (f *function) consulted(r *ref) bool {
 		seen[v] = true
 		for _, u := range *v.Referrers() {
 			switch u := u.(type) {
+			case *ssa.Call:
+				if fn := code.Callee(&u.Call); fn == nil || fn.Pkg() != f.pass.Pkg || !onlyReturned(u) {
+					return true
+				}
 			case ssa.CallInstruction, *ssa.MakeInterface, *ssa.Store, *ssa.ChangeInterface, *ssa.TypeAssert, *ssa.MapUpdate, *ssa.Send:
 				return true
 			case *ssa.Return:
@@ -546,6 +550,18 @@ func (f *function) consulted(r *ref) bool {
 		}
 	}
 	return false
+}
+
+// onlyReturned reports whether a call's result decides nothing in the function: it is ignored or returned.
+func onlyReturned(call *ssa.Call) bool {
+	for _, u := range *call.Referrers() {
+		switch u.(type) {
+		case *ssa.Return, *ssa.DebugRef:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 func (f *function) inTest(pos token.Pos) bool {

@@ -290,7 +290,7 @@ func (f *function) releasedBut(v ssa.Value, but ssa.Instruction, depth int) bool
 					return true
 				}
 			}
-		case *ssa.DebugRef:
+		case *ssa.DebugRef, *ssa.BinOp: // a comparison
 		default:
 			return true
 		}

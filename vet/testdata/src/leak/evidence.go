@@ -179,6 +179,9 @@ func (p *hall) add(b *tarn.Buffer) {
 }
 
 func (p *hall) clear() {
+	if p.all == nil {
+		return
+	}
 	clear(p.all)
 	p.all = p.all[:0]
 }
@@ -242,4 +245,64 @@ func takesOutRightly(r *registry[tarn.Buffer], n int) {
 func takesNumbers(r *registry[int], n int) int {
 	v, _ := r.take(n)
 	return v
+}
+
+// encodeLetter returns a letter to be freed.
+func encodeLetter(p *tarn.Pool, fail error) (letter, error) {
+	if fail != nil {
+		return letter{}, fail
+	}
+	return letter{data: p.Get(10)}, nil
+}
+
+func connect() (int, error) { return 0, errShort2() }
+
+func errShort2() error { return nil }
+
+func encodedOnce(p *tarn.Pool, fail error) (int, letter, error) {
+	m, err := encodeLetter(p, fail)
+	if err != nil {
+		return 0, letter{}, err
+	}
+	n, err := connect()
+	return n, m, err // want `leak: m from encodeLetter is returned although the error may be non-nil`
+}
+
+func encodedRightly(p *tarn.Pool, fail error) (int, letter, error) {
+	m, err := encodeLetter(p, fail)
+	if err != nil {
+		return 0, letter{}, err
+	}
+	n, err := connect()
+	if err != nil {
+		m.free()
+		return 0, letter{}, err
+	}
+	return n, m, nil
+}
+
+func compare(got, want []byte, err error) error { return err }
+
+// readOne returns a Buffer to be freed.
+func readOne(p *tarn.Pool, fail error) (tarn.Buffer, error) {
+	if fail != nil {
+		return tarn.Buffer{}, fail
+	}
+	return p.Get(10), nil
+}
+
+func comparedBy(p *tarn.Pool, fail error) error {
+	b, err := readOne(p, fail) // want `leak: b from readOne is not freed`
+	return compare(b.Bytes(), nil, err)
+}
+
+func bad(err error) bool { return err != nil }
+
+func decidedBy(p *tarn.Pool, fail error) int {
+	b, err := readOne(p, fail)
+	if bad(err) {
+		return 0
+	}
+	defer b.Free()
+	return b.Len()
 }
