@@ -38,6 +38,8 @@ type Mutant struct {
 	File int // index of the file in the unit
 	Pos  token.Position
 	What string // the freed expression
+	// In is the name of the function in whose declaration a Free is: F, or T.M.
+	In string
 	// Kept is set when the reference is in a field, an element or behind a pointer rather than in a variable:
 	// other functions may free it.
 	Kept bool
@@ -177,7 +179,7 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 			if !ok {
 				return
 			}
-			m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x), Kept: kept(u.TypesInfo, x)}
+			m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x), Kept: kept(u.TypesInfo, x), In: enclosing(file, stmt)}
 			m.Kind, m.text = Remove, []edit{{at(stmt.Pos()), at(stmt.End()), gone(x, text(x))}}
 			if slices.Contains(summary.Idle, call.Lparen) || !isBuffer && (repeated(stmts, k, text) || freedLater(u.TypesInfo, file, stmt, x)) {
 				noMistake++
@@ -230,6 +232,21 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 		})
 	}
 	return list, noMistake
+}
+
+// enclosing is the name of the function in whose declaration a statement is: F, or T.M.
+func enclosing(file *ast.File, stmt ast.Stmt) string {
+	for _, d := range file.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || stmt.Pos() < fn.Pos() || fn.End() < stmt.End() {
+			continue
+		}
+		if fn.Recv == nil || len(fn.Recv.List) == 0 {
+			return fn.Name.Name
+		}
+		return strings.TrimPrefix(types.ExprString(fn.Recv.List[0].Type), "*") + "." + fn.Name.Name
+	}
+	return ""
 }
 
 // implements reports whether a package implements the types whose use is analysed: their contracts are built in, and their bodies are not
@@ -512,15 +529,21 @@ func (m Mutant) Alone(a *analysis.Analyzer, facts *driver.Facts, src map[string]
 	return found, err
 }
 
-func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]byte, trim func(*ast.File) *ast.File) ([]driver.Finding, error) {
-	u := m.Unit
-	name := u.Fset.Position(u.Syntax[m.File].Pos()).Filename
-	text := slices.Clone(src[name])
+// Planted is the text of the file with the mistake.
+func (m Mutant) Planted(src map[string][]byte) []byte {
+	text := slices.Clone(src[m.Pos.Filename])
 	edits := slices.Clone(m.text)
 	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
 	for _, e := range edits {
 		text = slices.Replace(text, e.from, e.to, []byte(e.with)...)
 	}
+	return text
+}
+
+func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]byte, trim func(*ast.File) *ast.File) ([]driver.Finding, error) {
+	u := m.Unit
+	name := u.Fset.Position(u.Syntax[m.File].Pos()).Filename
+	text := m.Planted(src)
 	fset := u.Fset // type-checking changes neither it nor the unchanged files
 	parsed, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
