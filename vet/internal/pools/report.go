@@ -54,7 +54,10 @@ func (f *function) twice(s *state, r Ref, st status, pos token.Pos, by string) {
 func (f *function) escaped(s *state, o *Object, st status, pos token.Pos, by string) {
 	name := f.nameOfObject(o)
 	text := fmt.Sprintf("escape: %s, or bytes of it, is %s here, and outlives its release by %s at %s; store a copy, or release it later", name, st.kept.how, by, f.Where(pos, st.kept.pos))
-	if st.kept.wait {
+	switch {
+	case st.kept.wait && st.kept.how == sent:
+		text = fmt.Sprintf("escape: %s, or bytes of it, is sent here, and is given back by %s at %s, perhaps before its receiver is done with it; let the receiver give it back, or send a copy", name, by, f.Where(pos, st.kept.pos))
+	case st.kept.wait:
 		text = fmt.Sprintf("escape: %s is %s here, and is given back by %s at %s, perhaps before that is done; wait for it, or let it give %s back", name, st.kept.how, by, f.Where(pos, st.kept.pos), name)
 	}
 	f.emit(s, "escape", o, st.kept.pos, pos, text)

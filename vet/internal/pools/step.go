@@ -12,6 +12,9 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/places"
 )
 
+// sent is how something is kept that was sent to another goroutine.
+const sent = "sent"
+
 // step runs one instruction. It returns false when the path ends there.
 func (f *function) step(s *state, instr ssa.Instruction) bool {
 	bind := func(v ssa.Value, b Binding) { s.Vals[flow.Of(v)] = b }
@@ -47,7 +50,7 @@ func (f *function) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.Send:
 		b := f.reach(s, instr.X)
 		f.look(s, b, instr.Pos(), "sent")
-		f.keep(s, b, custody{pos: instr.Pos(), how: "sent"})
+		f.keep(s, b, custody{pos: instr.Pos(), how: sent, wait: true})
 	case *ssa.Extract:
 		if b, ok := s.Vals[flow.Slot{Value: instr.Tuple, Index: instr.Index}]; ok {
 			bind(instr, b)
@@ -120,7 +123,7 @@ func (f *function) chosen(s *state, test *ssa.If) {
 	}
 	if k, ok := equal.Y.(*ssa.Const); ok && k.Value != nil {
 		if c := sel.States[k.Int64()]; c.Send != nil {
-			f.keep(s, f.reach(s, c.Send), custody{pos: c.Pos, how: "sent"})
+			f.keep(s, f.reach(s, c.Send), custody{pos: c.Pos, how: sent, wait: true})
 		}
 	}
 }

@@ -389,3 +389,33 @@ func exchangedSlab(mine []byte) []byte {
 	bytesPool.Put(p)
 	return old
 }
+
+type job struct {
+	text string
+	done chan struct{}
+}
+
+var jobPool = sync.Pool{New: func() any { return &job{done: make(chan struct{}, 1)} }}
+
+// The receiver says when it is through with the job.
+func waitedFor(jobs chan *job, text string) bool {
+	j := jobPool.Get().(*job)
+	j.text = text
+	select {
+	case jobs <- j:
+	default:
+		jobPool.Put(j)
+		return false
+	}
+	<-j.done
+	jobPool.Put(j)
+	return true
+}
+
+func sentAndWaitedFor(jobs chan *job, text string) {
+	j := jobPool.Get().(*job)
+	j.text = text
+	jobs <- j
+	<-j.done
+	jobPool.Put(j)
+}
