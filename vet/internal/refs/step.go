@@ -3,6 +3,7 @@ package refs
 import (
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -461,7 +462,8 @@ func (f *function) leave(s *state, ret *ssa.Return) {
 		}
 		f.escapePointer(s, v)
 	}
-	for r, l := range s.lives {
+	for _, r := range slices.SortedFunc(maps.Keys(s.lives), func(a, b *ref) int { return a.id - b.id }) { // of two at one position the first is reported
+		l := s.lives[r]
 		if f.refused(r, l) {
 			f.report(s, report.Leak, r, ret.Pos(), "refused")
 			continue
