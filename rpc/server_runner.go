@@ -142,7 +142,12 @@ func (r *runner) tap(c serverCarrier) *status.Status {
 		if bounded {
 			// The call's timer starts after f: an f that waits for c's end would block a connection for ever.
 			ctx, cancel = context.WithDeadline(ctx, at)
-			context.AfterFunc(c, cancel)
+			end := cancel
+			context.AfterFunc(c, func() {
+				if c.Err() != context.DeadlineExceeded { // which ctx's own timer is about to say
+					end()
+				}
+			})
 		}
 		user, err := r.callTap(c, f, ctx)
 		if err == nil {

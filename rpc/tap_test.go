@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,4 +173,39 @@ func TestTapContextOfARefusedCall(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTapContextAtTheDeadline: the context that a tap has passed on ends with DeadlineExceeded at the deadline of its call, whichever of their timers
+// runs first.
+func TestTapContextAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 100
+		ends := make(chan error, calls)
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) {
+			return context.WithValue(ctx, tapKey{}, "tapped"), nil
+		}))
+		pb.RegisterTestServiceServer(s, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			<-ctx.Done()
+			ends <- ctx.Err()
+			return nil, ctx.Err()
+		}})
+		n := newPipes()
+		go s.Serve(n)
+		defer s.Stop()
+		c := pb.NewTestServiceClient(dialTarn(t, "passthrough:///x", rpc.WithContextDialer(n.dial)))
+		// All deadlines pass at the same time, and the client's contexts do not end: its resets would be other ends.
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() {
+				_, err := c.UnaryCall(neverDone{context.Background(), time.Second}, &pb.SimpleRequest{})
+				wantCode(t, err, codes.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		for range calls {
+			if end := <-ends; end != context.DeadlineExceeded {
+				t.Errorf("a handler's context ended with %v", end)
+			}
+		}
+	})
 }
