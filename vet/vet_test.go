@@ -35,7 +35,7 @@ func TestCorpora(t *testing.T) {
 // One corpus for each pool, with correct uses.
 func TestPools(t *testing.T) {
 	analysistest.Run(findings{t}, analysistest.TestData(), vet.Analyzer,
-		"pool/std", "pool/grpcmem", "pool/arrow", "pool/bytebuf", "pool/fast", "pool/libp2p", "pool/netpoll", "pool/yolo", "pool/own")
+		"pool/std", "pool/grpcmem", "pool/arrow", "pool/bytebuf", "pool/fast", "pool/libp2p", "pool/netpoll", "pool/zapbuffer", "pool/mcache", "pool/yolo", "pool/own")
 }
 
 func TestFixes(t *testing.T) {
