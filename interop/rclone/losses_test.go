@@ -40,6 +40,26 @@ func (s lossySuite) command(t *testing.T, srv *server) *exec.Cmd {
 	return cmd
 }
 
+// TestSuitesPOSIX runs rclone's suites with Tarn's backend on a server that has the POSIX extensions, with the options posix and links.
+func TestSuitesPOSIX(t *testing.T) {
+	if os.Getenv("TARN_LONG") != "1" {
+		t.Skip("only with TARN_LONG=1")
+	}
+	for _, suite := range lossySuites() {
+		t.Run(suite.pkg, func(t *testing.T) {
+			s := rigtest.StartPOSIX(t, "../..", rig.Config{Mode: rig.Signed, Share: []string{"mangled names = no"}})
+			cmd := suite.command(t, configure(t, s, s.Addr))
+			cmd.Env = append(cmd.Env, remote+"POSIX=true", remote+"LINKS=true", remote+"ENCODING=Slash,BackSlash,InvalidUtf8,Dot")
+			out, err := cmd.CombinedOutput()
+			passed := count("PASS", out)
+			t.Logf("%d tests passed, %d left out", passed, count("SKIP", out))
+			if err != nil || passed < suite.passes {
+				t.Errorf("%v\n%s", err, tail(out))
+			}
+		})
+	}
+}
+
 // TestSuitesWithLosses runs rclone's suites with Tarn's backend over connections each of which is reset after some number of bytes. The
 // server goes on.
 func TestSuitesWithLosses(t *testing.T) {

@@ -23,7 +23,11 @@ const maxLinkTarget = 32 << 10
 // linkOf is the name of the symbolic link that a path stands for; ok is false for other paths.
 func (f *Fs) linkOf(name string) (link string, ok bool) {
 	link, ok = strings.CutSuffix(name, linkSuffix)
-	if !f.opt.Links || !ok || link == "" || strings.HasSuffix(link, "/") {
+	if !f.opt.Links || !ok {
+		return name, false
+	}
+	switch link[strings.LastIndexByte(link, '/')+1:] {
+	case "", ".", "..": // no link has such a name
 		return name, false
 	}
 	return link, true

@@ -68,9 +68,11 @@ func TestFilesNamedAsLinks(t *testing.T) {
 	if o, err := f.NewObject(ctx, "x"); err != nil || o.Size() != 1 {
 		t.Errorf("x: %v, %v", o, err)
 	}
-	put(t, f, "sub/.rclonelink", "a file")
-	if got := names(t, filepath.Join(dir, "sub")); got != ".rclonelink" {
-		t.Errorf("the name of the extension alone made %s", got)
+	for _, name := range []string{".rclonelink", "..rclonelink", "...rclonelink"} { // no link has the name "." or ".."
+		put(t, f, "sub/"+name, "a file")
+	}
+	if got := names(t, filepath.Join(dir, "sub")); got != "...rclonelink ..rclonelink .rclonelink" {
+		t.Errorf("names of no links made %s", got)
 	}
 }
 
