@@ -148,7 +148,8 @@ func (u *upload) discardFile(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smb.DefaultCloseTimeout)
 	defer cancel()
-	if err := u.file.WithContext(ctx).Remove(); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+	remove := u.file.WithContext(ctx).Remove // the same file or none, so that it may be repeated
+	if err := settle(remove, never); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 		fs.Errorf(u.fs, "%s: what was uploaded until the failure cannot be removed: %v", u.name, err)
 	}
 }

@@ -175,7 +175,7 @@ func concernsOne(err error) bool {
 		return false
 	}
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, client.ErrTooMany) ||
-		errors.Is(err, errNotDirectory) || errors.Is(err, client.ErrLoop)
+		errors.Is(err, errNotDirectory) || errors.Is(err, client.ErrLoop) || errors.Is(err, client.ErrName)
 }
 
 // leaveOutTemporary reports a file that is not copied because of its name.

@@ -3,6 +3,7 @@ package smb
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,5 +58,24 @@ func TestUnreadableDirectory(t *testing.T) {
 				t.Errorf("put: %q, %v", b, err)
 			}
 		})
+	}
+}
+
+// TestUnsayableDirectory copies a tree with a directory whose name SMB does not have: that is left out, and everything else is copied.
+func TestUnsayableDirectory(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no file system of Windows has the name")
+	}
+	s := startServer(t, rig.Config{})
+	src := filepath.Join(t.TempDir(), "src")
+	write(t, src, map[string]string{"a": "1", "d:e/f": "2", "z/g": "3"})
+	r := run(t.Context(), "put", "-r", src, s.url("there"))
+	if r.status != cli.Failed || strings.Count(r.err, "left out: ") != 1 || !strings.Contains(r.err, "there/d:e") {
+		t.Errorf("status %d\n%s", r.status, r.err)
+	}
+	for name, want := range map[string]string{"a": "1", "z/g": "3"} {
+		if got, err := os.ReadFile(filepath.Join(s.Dir, "there", name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, %v", name, got, err)
+		}
 	}
 }
