@@ -34,7 +34,7 @@ const (
 	opQueryFile
 	opTruncateFile
 	opSetFile
-	opSetReopened
+	opSetByName
 	opCopy
 	opLock
 	opUnlock
@@ -190,8 +190,8 @@ func (k opKind) rule() opRule {
 		return opRule{methods: "`File.Truncate`, `PunchHole`", links: noName, changes: changesContent}
 	case opSetFile:
 		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetSparse`", links: noName, changes: changesAttributes}
-	case opSetReopened:
-		return opRule{methods: "`File.Chmod` by the name, of a file that was opened again", changes: opensFiles | changesAttributes, undone: undoOpen}
+	case opSetByName:
+		return opRule{methods: "`File.Chown`; `File.Chmod` of a file that was opened again", changes: opensFiles | changesAttributes, undone: undoOpen}
 	case opCopy:
 		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: noName, changes: changesContent}
 	case opLock:

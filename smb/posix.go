@@ -172,24 +172,29 @@ func (f *File) chmod(mode fs.FileMode) error {
 	if !f.h.reopened.Load() || !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	id, iderr := f.h.fileID(ctx)
-	if iderr != nil || id == 0 {
-		return errors.Join(err, iderr)
+	return f.setByName(ctx, proto.AccessWriteDAC, func(id proto.FileID) *proto.SetInfoRequest { return modeRequest(id, mode) })
+}
+
+// setByName sends a SET_INFO on a handle of the file with the right access, which f may not have, if the name is still that of the open file.
+func (f *File) setByName(ctx context.Context, access proto.Access, request func(proto.FileID) *proto.SetInfoRequest) error {
+	id, err := f.h.fileID(ctx)
+	if err != nil {
+		return err
 	}
-	return f.Share().runIn(ctx, operation{kind: opSetReopened, name: f.h.name, do: func(ctx context.Context, t view, remote string) error {
+	return f.Share().runIn(ctx, operation{kind: opSetByName, name: f.h.name, do: func(ctx context.Context, t view, remote string) error {
 		req := statRequest(remote)
-		req.Access |= proto.AccessWriteDAC
+		req.Access |= access
 		req.Contexts.QueryOnDiskID = true
 		r, _, err := t.create(ctx, req, nil)
 		if err != nil {
 			return err
 		}
-		if !t.posix || r.Contexts.DiskFileID != id {
-			err = fmt.Errorf("%w: the file that was opened again has another name", ErrHandleLost)
+		if !t.posix || id == 0 || r.Contexts.DiskFileID != id {
+			err = fmt.Errorf("%w: the open file has another name", ErrHandleLost)
 		} else {
 			cl := t.Call(proto.CommandSetInfo)
 			cl.Effect = t.effectOn(remote, "")
-			err = t.Do(ctx, cl, modeRequest(r.FileID, mode))
+			err = t.Do(ctx, cl, request(r.FileID))
 		}
 		return errors.Join(err, t.closeID(ctx, r.FileID))
 	}})
@@ -211,6 +216,40 @@ func (s *Share) Chown(name string, uid, gid int) error {
 }
 
 func (s *Share) chown(name string, uid, gid int) error {
+	request, err := ownerRequest(uid, gid)
+	if err != nil {
+		return err
+	}
+	return s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
+		if !t.posix {
+			return errNoPOSIX
+		}
+		req := statRequest(remote)
+		if uid == -1 && gid == -1 {
+			return t.chain(ctx, req, nil) // the file must exist nevertheless
+		}
+		req.Access |= proto.AccessWriteOwner
+		return t.chain(ctx, req, nil, step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) conn.Request { return request(id) }})
+	}})
+}
+
+// Chown is [Share.Chown] of the open file. If its name is that of another file by now, that stays as it is, and the error matches
+// ErrHandleLost.
+func (f *File) Chown(uid, gid int) error {
+	request, err := ownerRequest(uid, gid)
+	if err == nil && f.h.grants.POSIX == nil {
+		err = errNoPOSIX
+	}
+	if err != nil || uid == -1 && gid == -1 {
+		return f.wrap("chown", err)
+	}
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	return f.wrap("chown", f.setByName(ctx, proto.AccessWriteOwner, request))
+}
+
+// ownerRequest returns a function that makes the SET_INFO of an owner and a group; -1 leaves one as it is.
+func ownerRequest(uid, gid int) (func(proto.FileID) *proto.SetInfoRequest, error) {
 	var owner, group proto.SID
 	var parts proto.SecurityInformation
 	for _, x := range []struct {
@@ -222,27 +261,15 @@ func (s *Share) chown(name string, uid, gid int) error {
 		switch {
 		case x.id == -1:
 		case x.id < 0 || int64(x.id) > math.MaxUint32:
-			return fs.ErrInvalid
+			return nil, fs.ErrInvalid
 		default:
 			*x.to = x.sid(uint32(x.id))
 			parts |= x.parts
 		}
 	}
-	return s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
-		if !t.posix {
-			return errNoPOSIX
-		}
-		req := statRequest(remote)
-		if parts == 0 {
-			return t.chain(ctx, req, nil) // the file must exist nevertheless
-		}
-		req.Access |= proto.AccessWriteOwner
-		return t.chain(ctx, req, nil, step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) conn.Request {
-			return &proto.SetInfoRequest{
-				Type: proto.InfoSecurity, Security: parts, FileID: id, Info: proto.AppendOwnerDescriptor(nil, owner, group),
-			}
-		}})
-	}})
+	return func(id proto.FileID) *proto.SetInfoRequest {
+		return &proto.SetInfoRequest{Type: proto.InfoSecurity, Security: parts, FileID: id, Info: proto.AppendOwnerDescriptor(nil, owner, group)}
+	}, nil
 }
 
 var errNoPOSIX = fmt.Errorf("%w: the share has no POSIX extensions", ErrUnsupported)

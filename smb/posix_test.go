@@ -199,6 +199,24 @@ func TestChown(t *testing.T) {
 			owners("file", -1, -1, [2]uint32{8, 7})
 			owners("dir", 1, 2, [2]uint32{1, 2})
 			owners("link", 9, 10, [2]uint32{9, 10})
+			f := must1(share.OpenFile("file", os.O_RDWR, 0))(t)
+			must(t, f.Chown(11, 12))
+			must(t, f.Chown(-1, -1))
+			owners("file", -1, -1, [2]uint32{11, 12})
+			must(t, os.Rename(filepath.Join(srv.Dir, "file"), filepath.Join(srv.Dir, "renamed")))
+			must(t, os.Symlink("renamed", filepath.Join(srv.Dir, "file")))
+			must(t, f.Chown(13, 14)) // the link leads to it
+			owners("renamed", -1, -1, [2]uint32{13, 14})
+			must(t, os.Remove(filepath.Join(srv.Dir, "file")))
+			must(t, os.Symlink("dir", filepath.Join(srv.Dir, "file")))
+			if err := f.Chown(15, 16); !errors.Is(err, smb.ErrHandleLost) {
+				t.Errorf("of a file whose name another has: %v", err)
+			}
+			owners("dir", -1, -1, [2]uint32{1, 2})
+			if err := f.Chown(-2, 0); !errors.Is(err, fs.ErrInvalid) {
+				t.Error(err)
+			}
+			must(t, f.Close())
 			if err := share.Chown("missing", -1, -1); !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}

@@ -65,9 +65,24 @@ func attributesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.O
 	return a, err
 }
 
-// setPOSIX sets the owner, the group and the permissions of a file that info describes, as far as they are to be changed, and returns its
-// description afterwards. A share without the POSIX extensions has none of them, and few users may set owners: neither is an error.
-func (a *attributes) setPOSIX(share *smb.Share, name string, info iofs.FileInfo) (iofs.FileInfo, error) {
+// owned is a file whose owner and permissions can be set: a *smb.File, or a name.
+type owned interface {
+	Chown(uid, gid int) error
+	Chmod(iofs.FileMode) error
+}
+
+// named is the file that has a name on a share.
+type named struct {
+	share *smb.Share
+	name  string
+}
+
+func (n named) Chown(uid, gid int) error       { return n.share.Chown(n.name, uid, gid) }
+func (n named) Chmod(mode iofs.FileMode) error { return n.share.Chmod(n.name, mode) }
+
+// setPOSIX sets the owner, the group and the permissions of a file with that name, which info describes, as far as they are to be changed, and
+// returns its description afterwards. A share without the POSIX extensions has none of them, and few users may set owners: neither is an error.
+func (a *attributes) setPOSIX(file owned, share *smb.Share, name string, info iofs.FileInfo) (iofs.FileInfo, error) {
 	if a.mode == nil && a.uid == -1 && a.gid == -1 {
 		return info, nil
 	}
@@ -91,7 +106,7 @@ func (a *attributes) setPOSIX(share *smb.Share, name string, info iofs.FileInfo)
 	}
 	owner, mode := uid != -1 || gid != -1, a.mode != nil && *a.mode != info.Mode().Perm()
 	if owner {
-		err := share.Chown(name, uid, gid)
+		err := file.Chown(uid, gid)
 		if errors.Is(err, iofs.ErrPermission) || errors.Is(err, smb.ErrUnsupported) {
 			fs.Debugf(nil, "the owners stay as they are: %v", err)
 			owner, err = false, nil
@@ -101,7 +116,7 @@ func (a *attributes) setPOSIX(share *smb.Share, name string, info iofs.FileInfo)
 		}
 	}
 	if mode {
-		if err := share.Chmod(name, *a.mode); err != nil {
+		if err := file.Chmod(*a.mode); err != nil {
 			return info, err
 		}
 	}

@@ -485,7 +485,7 @@ func (f *Fs) setPOSIX(share *smb.Share, name string, a attributes) error {
 	}
 	info, err := share.Stat(name)
 	if err == nil {
-		_, err = a.setPOSIX(share, name, info)
+		_, err = a.setPOSIX(named{share, name}, share, name, info)
 	}
 	return err
 }

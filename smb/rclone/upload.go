@@ -122,11 +122,11 @@ func (u *upload) finish(ctx context.Context) (iofs.FileInfo, error) {
 	if err == nil {
 		info, err = u.file.Stat()
 	}
+	if err == nil {
+		info, err = u.setPOSIX(u.file, u.share, u.name, info)
+	}
 	if closeErr := u.file.Close(); err == nil {
 		err = closeErr
-	}
-	if err == nil {
-		info, err = u.setPOSIX(u.share, u.name, info)
 	}
 	if err != nil {
 		u.discardFile(ctx)
