@@ -37,7 +37,7 @@ func collectorWorks() []collectorWork {
 
 type collectorCell struct{ processor, rate, memory figures }
 
-func measureCollector(dir string, turns, batches int) error {
+func measureCollector(dir string, turns, batches int, profiles profiler) error {
 	work, err := os.MkdirTemp("", "programs-collector")
 	if err != nil {
 		return err
@@ -52,7 +52,11 @@ func measureCollector(dir string, turns, batches int) error {
 		return err
 	}
 	cells := map[string]*collectorCell{}
-	for turn := range turns {
+	for turn := range profiles.turns(turns) {
+		of := profiler{}
+		if turn == turns {
+			of = profiles
+		}
 		for _, w := range collectorWorks() {
 			sides := []string{"stock", "moved"}
 			if turn%2 == 1 {
@@ -67,7 +71,7 @@ func measureCollector(dir string, turns, batches int) error {
 			}
 			for _, side := range sides {
 				log.Printf("turn %d: %s, %s", turn+1, w.name, side)
-				if err := w.measure(filepath.Join(dir, side, "collector"), side, certFile, keyFile, body, batches, cells[w.name]); err != nil {
+				if err := w.measure(filepath.Join(dir, side, "collector"), side, certFile, keyFile, body, batches, cells[w.name], of); err != nil {
 					return fmt.Errorf("%s, %s: %w", side, w.name, err)
 				}
 			}
@@ -84,13 +88,18 @@ func measureCollector(dir string, turns, batches int) error {
 }
 
 // measure starts a receiver and sends it batches, over 4 connections with 4 streams each.
-func (w collectorWork) measure(program, side, certFile, keyFile, body string, batches int, to *collectorCell) error {
+func (w collectorWork) measure(program, side, certFile, keyFile, body string, batches int, to *collectorCell, profiles profiler) error {
 	port, err := freeport.Reserve()
 	if err != nil {
 		return err
 	}
 	defer port.Release()
-	cmd := exec.Command(program, w.protocol, port.Addr(), certFile, keyFile)
+	debug, err := freeport.Reserve()
+	if err != nil {
+		return err
+	}
+	defer debug.Release()
+	cmd := exec.Command(program, w.protocol, port.Addr(), certFile, keyFile, debug.Addr())
 	p, err := child.Start(cmd)
 	if err != nil {
 		return err
@@ -114,9 +123,12 @@ func (w collectorWork) measure(program, side, certFile, keyFile, body string, ba
 	if err != nil {
 		return err
 	}
-	out, err := send(batches)
-	if err != nil {
+	var out string
+	if err := profiles.during(func() (err error) { out, err = send(batches); return err }, debug.Addr(), w.protocol+"-"+side); err != nil {
 		return err
+	}
+	if profiles.dir != "" {
+		return nil
 	}
 	after, err := used(cmd.Process.Pid)
 	if err != nil {

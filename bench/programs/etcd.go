@@ -35,13 +35,17 @@ func etcdWorks(total int) []etcdWork {
 
 type etcdCell struct{ rate, p50, p99, servers, client, memory figures }
 
-func measureEtcd(dir string, turns, total int) error {
+func measureEtcd(dir string, turns, total int, profiles profiler) error {
 	type key struct {
 		members int
 		work    string
 	}
 	cells := map[key]*etcdCell{}
-	for turn := range turns {
+	for turn := range profiles.turns(turns) {
+		of := profiler{}
+		if turn == turns {
+			of = profiles
+		}
 		for _, members := range []int{1, 3} {
 			sides := []string{"stock", "moved"}
 			if turn%2 == 1 {
@@ -58,7 +62,7 @@ func measureEtcd(dir string, turns, total int) error {
 					if cells[k] == nil {
 						cells[k] = new(etcdCell)
 					}
-					if err := c.measure(filepath.Join(dir, side, "benchmark"), side, w, cells[k]); err != nil {
+					if err := c.measure(filepath.Join(dir, side, "benchmark"), side, w, cells[k], of); err != nil {
 						c.stop()
 						return fmt.Errorf("%s, %s: %w", side, w.name, err)
 					}
@@ -118,7 +122,7 @@ func startEtcd(program string, members int) (*cluster, error) {
 		cmd := exec.Command(program, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(dir, fmt.Sprint(i)),
 			"--listen-client-urls", "http://"+c.clients[i], "--advertise-client-urls", "http://"+c.clients[i],
 			"--listen-peer-urls", "http://"+peers[i], "--initial-advertise-peer-urls", "http://"+peers[i],
-			"--initial-cluster", strings.Join(initial, ","), "--log-level", "error", "--unsafe-no-fsync")
+			"--initial-cluster", strings.Join(initial, ","), "--log-level", "error", "--unsafe-no-fsync", "--enable-pprof")
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			c.stop()
@@ -170,15 +174,19 @@ func (c *cluster) used() (usage, error) {
 	return sum, nil
 }
 
-func (c *cluster) measure(program, side string, w etcdWork, to *etcdCell) error {
+func (c *cluster) measure(program, side string, w etcdWork, to *etcdCell, profiles profiler) error {
 	before, err := c.used()
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(program, append([]string{"--endpoints=" + strings.Join(c.clients, ","), "--precise"}, w.args...)...)
-	out, err := cmd.CombinedOutput()
+	var out []byte
+	err = profiles.during(func() (err error) { out, err = cmd.CombinedOutput(); return err }, c.clients[0], fmt.Sprintf("%d-%s-%s", len(c.members), strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(w.name), side))
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
+	}
+	if profiles.dir != "" {
+		return nil
 	}
 	after, err := c.used()
 	if err != nil {

@@ -5,14 +5,18 @@
 //	./programs/collector.sh   the OpenTelemetry Collector's receiver of OTLP, over gRPC and HTTP
 //
 // Sides take turns, so that a period in which the machine is slow does not affect one alone. Processor time and memory are those of the
-// servers' processes, read from /proc.
+// servers' processes, read from /proc. With -profiles a further turn, which does not count, writes where the servers' processor time goes:
+// `go tool pprof -http=: FILE` draws that as a flame graph.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"io"
 	"log"
+	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -30,13 +34,14 @@ func main() {
 	total := flag.Int("total", 20000, "requests of a measurement of etcd")
 	collector := flag.String("collector", "", "`folder` with stock/collector and moved/collector")
 	batches := flag.Int("batches", 2000, "batches of a measurement of the collector")
+	profiles := flag.String("profiles", "", "`folder` that gets a profile of each side and kind of request")
 	flag.Parse()
 	var err error
 	switch {
 	case *etcd != "":
-		err = measureEtcd(*etcd, *turns, *total)
+		err = measureEtcd(*etcd, *turns, *total, profiler{*profiles})
 	case *collector != "":
-		err = measureCollector(*collector, *turns, *batches)
+		err = measureCollector(*collector, *turns, *batches, profiler{*profiles})
 	default:
 		flag.Usage()
 		os.Exit(2)
@@ -105,4 +110,44 @@ func used(pid int) (usage, error) {
 		}
 	}
 	return usage{time.Duration(n[0]+n[1]) * 10 * time.Millisecond, n[2] * float64(os.Getpagesize()) / 1e6}, nil
+}
+
+// profiler writes processors' profiles of servers to a folder; with none it does nothing.
+type profiler struct{ dir string }
+
+// turns is how many turns are run if n count: the last is for profiles.
+func (p profiler) turns(n int) int {
+	if p.dir == "" {
+		return n
+	}
+	return n + 1
+}
+
+// during calls f, and meanwhile asks the server at addr for a profile of seconds, if the turn is one for profiles.
+func (p profiler) during(f func() error, addr, name string) error {
+	if p.dir == "" {
+		return f()
+	}
+	got := make(chan error, 1)
+	go func() { got <- p.fetch(addr, name) }()
+	if err := f(); err != nil {
+		return err
+	}
+	return <-got
+}
+
+func (p profiler) fetch(addr, name string) error {
+	resp, err := http.Get("http://" + addr + "/debug/pprof/profile?seconds=3")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, b)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.dir, name+".pb.gz"), b, 0o644)
 }
