@@ -51,9 +51,10 @@ checks: ## linters, the analyser, usual forms that race leaves out, the other re
 	@./ci/each.sh lint ownership usual releases tags fips vet-ports tidy-private vulnerabilities
 
 .PHONY: long
-long: ## hours: the long forms of soaks and other people's suites, every network, fuzzing, whole conversations
+long: ## hours: the long forms of soaks and other people's suites, xDS under the race detector, every network, fuzzing, whole conversations
 	@cd smb/rclone && $(GO) build -o $(abspath $(BIN))/rclone-tarn ./cmd/rclone-tarn
 	@TARN_LONG=1 ./ci/each.sh units race peers checks
+	@cd interop && GOWORK=off $(GOTEST) -race -short ./xds # beside grpc-go, in one process
 	@./ci/each.sh networks fuzz conversations
 
 .PHONY: fmt
