@@ -176,6 +176,8 @@ type outcome interface {
 	trailerMD() metadata.MD
 	server() *peer.Peer // nil: no server was reached, or the round tripper does not say which
 	reached() bool      // a stream or request to a server was begun
+	// received is what a balancer learns of a response: the trailer, which may be nil if it has no metadata, and whether a header or trailer has come.
+	received() (trailer metadata.MD, any bool)
 }
 
 // report reports the end of a call, which need not have begun, to its options. t is nil when no attempt reached a server: what the options of

@@ -353,11 +353,15 @@ func (a *grpcAttempt) trailerMD() metadata.MD {
 	return sh.metadataOf(extra)
 }
 
-// bareTrailer reports whether a trailer has come that has nothing for the application.
-func (a *grpcAttempt) bareTrailer() bool {
+// received implements outcome. Most trailers have a status alone: no map is made for them.
+func (a *grpcAttempt) received() (trailer metadata.MD, any bool) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.trailer != nil && !a.trailer.hasMetadata(a.trailerExtra)
+	header, sh, extra := a.header, a.trailer, a.trailerExtra
+	a.mu.Unlock()
+	if sh != nil && sh.hasMetadata(extra) {
+		trailer = sh.metadataOf(extra)
+	}
+	return trailer, sh != nil || header != nil
 }
 
 // server is the peer of the attempt's connection; nil: there was none.

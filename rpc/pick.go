@@ -60,8 +60,7 @@ func (c *call) pickAnother() error {
 
 // attemptEnded reports the end of an attempt to the balancer. t is nil if it was not opened.
 func (c *call) attemptEnded(t outcome, err error) {
-	a, ok := t.(*grpcAttempt)
-	if ok && a.st != nil {
+	if a, ok := t.(*grpcAttempt); ok && a.st != nil {
 		a.conn.counted(a, err)
 	}
 	if c.picked.done == nil {
@@ -71,13 +70,8 @@ func (c *call) attemptEnded(t outcome, err error) {
 	info := balancer.DoneInfo{Err: err}
 	if t != nil {
 		info.BytesSent = t.reached()
-		if ok && a.bareTrailer() { // that of most calls: no map is made for it
-			info.BytesReceived = true
-		} else {
-			info.Trailer = t.trailerMD()
-			info.BytesReceived = info.Trailer != nil || t.headerMD() != nil // most attempts have a trailer: no header is made for them
-			info.ServerLoad = serverLoad(info.Trailer)
-		}
+		info.Trailer, info.BytesReceived = t.received()
+		info.ServerLoad = serverLoad(info.Trailer)
 	}
 	c.pickEnded(info)
 }

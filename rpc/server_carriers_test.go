@@ -483,8 +483,11 @@ func TestHandlersOverEachCarrier(t *testing.T) {
 				}
 				t.Run(w.name+"/"+s.name+"/"+k.name, func(t *testing.T) {
 					j, sees := w.play(t, &s, &k, length)
-					for timeout := &s.timeout; *timeout > 0 && !slices.Contains(j.peek(), "Begin"); { // it has passed before the call was at the server
-						*timeout *= 2
+					for range 8 { // on a busy machine the deadline passes before the call is at the server
+						if s.timeout == 0 || slices.Contains(j.peek(), "Begin") {
+							break
+						}
+						s.timeout *= 2
 						j, sees = w.play(t, &s, &k, length)
 					}
 					switch last := s.calls[i]; { // the client may have the status before

@@ -352,6 +352,13 @@ func (a *webAttempt) trailerMD() metadata.MD {
 	return a.trailer
 }
 
+// received implements outcome.
+func (a *webAttempt) received() (trailer metadata.MD, any bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.trailer, a.trailer != nil || a.header != nil && a.header.md != nil
+}
+
 // server implements outcome.
 func (a *webAttempt) server() *peer.Peer { return a.x.server() }
 

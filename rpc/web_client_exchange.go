@@ -564,6 +564,11 @@ func (x *webExchange) headerMD() metadata.MD { return x.header }
 // trailerMD is the trailer for the application.
 func (x *webExchange) trailerMD() metadata.MD { return x.trailer }
 
+// received implements outcome.
+func (x *webExchange) received() (trailer metadata.MD, any bool) {
+	return x.trailer, x.trailer != nil || x.header != nil
+}
+
 // reached implements outcome.
 func (x *webExchange) reached() bool { return x.begun.Load() }
 
