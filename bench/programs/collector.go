@@ -52,11 +52,7 @@ func measureCollector(dir string, turns, batches int, profiles profiler) error {
 		return err
 	}
 	cells := map[string]*collectorCell{}
-	for turn := range profiles.turns(turns) {
-		of := profiler{}
-		if turn == turns {
-			of = profiles
-		}
+	for turn, profiles := range profiles.turns(turns) {
 		for _, w := range collectorWorks() {
 			sides := []string{"stock", "moved"}
 			if turn%2 == 1 {
@@ -71,7 +67,7 @@ func measureCollector(dir string, turns, batches int, profiles profiler) error {
 			}
 			for _, side := range sides {
 				log.Printf("turn %d: %s, %s", turn+1, w.name, side)
-				if err := w.measure(filepath.Join(dir, side, "collector"), side, certFile, keyFile, body, batches, cells[w.name], of); err != nil {
+				if err := w.measure(filepath.Join(dir, side, "collector"), side, certFile, keyFile, body, batches, cells[w.name], profiles); err != nil {
 					return fmt.Errorf("%s, %s: %w", side, w.name, err)
 				}
 			}
@@ -127,7 +123,7 @@ func (w collectorWork) measure(program, side, certFile, keyFile, body string, ba
 	if err := profiles.during(func() (err error) { out, err = send(batches); return err }, debug.Addr(), w.protocol+"-"+side); err != nil {
 		return err
 	}
-	if profiles.dir != "" {
+	if profiles.writes() {
 		return nil
 	}
 	after, err := used(cmd.Process.Pid)

@@ -41,11 +41,7 @@ func measureEtcd(dir string, turns, total int, profiles profiler) error {
 		work    string
 	}
 	cells := map[key]*etcdCell{}
-	for turn := range profiles.turns(turns) {
-		of := profiler{}
-		if turn == turns {
-			of = profiles
-		}
+	for turn, profiles := range profiles.turns(turns) {
 		for _, members := range []int{1, 3} {
 			sides := []string{"stock", "moved"}
 			if turn%2 == 1 {
@@ -62,7 +58,7 @@ func measureEtcd(dir string, turns, total int, profiles profiler) error {
 					if cells[k] == nil {
 						cells[k] = new(etcdCell)
 					}
-					if err := c.measure(filepath.Join(dir, side, "benchmark"), side, w, cells[k], of); err != nil {
+					if err := c.measure(filepath.Join(dir, side, "benchmark"), side, w, cells[k], profiles); err != nil {
 						c.stop()
 						return fmt.Errorf("%s, %s: %w", side, w.name, err)
 					}
@@ -185,7 +181,7 @@ func (c *cluster) measure(program, side string, w etcdWork, to *etcdCell, profil
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	if profiles.dir != "" {
+	if profiles.writes() {
 		return nil
 	}
 	after, err := c.used()

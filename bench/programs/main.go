@@ -115,17 +115,21 @@ func used(pid int) (usage, error) {
 // profiler writes processors' profiles of servers to a folder; with none it does nothing.
 type profiler struct{ dir string }
 
-// turns is how many turns are run if n count: the last is for profiles.
-func (p profiler) turns(n int) int {
-	if p.dir == "" {
-		return n
+// turns are n that count, each with a profiler that does nothing, and one more for profiles.
+func (p profiler) turns(n int) []profiler {
+	turns := make([]profiler, n)
+	if p.writes() {
+		turns = append(turns, p)
 	}
-	return n + 1
+	return turns
 }
 
-// during calls f, and meanwhile asks the server at addr for a profile of seconds, if the turn is one for profiles.
+// writes reports whether there are profiles: then a measurement does not count.
+func (p profiler) writes() bool { return p.dir != "" }
+
+// during calls f, and meanwhile asks the server at addr for a profile.
 func (p profiler) during(f func() error, addr, name string) error {
-	if p.dir == "" {
+	if !p.writes() {
 		return f()
 	}
 	got := make(chan error, 1)
