@@ -25,21 +25,9 @@ func TestQuietBecomesIdle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := tcpWiring(t)
 			pool := tarntest.NewPool(t)
-			cfg := Config{Pool: pool, idleAfter: time.Millisecond, poller: quickPoller()}
 			rec := newRecorder(t)
 			rec.serve = echo(t, pool)
-			s, err := NewServer(unpoll(b), rec, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.AllowIdle()
-			ended := make(chan error, 1)
-			s.Start(func(err error) { ended <- err })
-			r := newRaw(t, a)
-			io.WriteString(a, Preface)
-			r.fr.WriteSettings()
-			r.fr.WriteSettingsAck()
-			go r.listen()
+			s, r, ended := eagerServer(t, pool, rec, a, unpoll(b))
 			answer := make(chan struct{})
 			rec.mu.Lock()
 			rec.serve = func(s *Stream, _ *call) {
@@ -48,11 +36,7 @@ func TestQuietBecomesIdle(t *testing.T) {
 			}
 			rec.mu.Unlock()
 			r.request(1, End)
-			eventually(t, "a quiet connection", func() bool {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				return s.rest == quiet
-			}, s.idleness)
+			awaitQuietUnpolled(t, s)
 			close(answer)
 			r.wait("the response", func(s seen) bool { return s.id == 1 && s.end })
 			awaitIdle(t, s)
@@ -62,6 +46,34 @@ func TestQuietBecomesIdle(t *testing.T) {
 			rec.calls.Wait()
 		})
 	}
+}
+
+// eagerServer starts a server on b that rests as soon as it can, and greets it from a. ended gets the error with which it ends.
+func eagerServer(t *testing.T, pool *tarn.Pool, rec *recorder, a, b net.Conn) (s *Conn, r *raw, ended chan error) {
+	t.Helper()
+	s, err := NewServer(b, rec, Config{Pool: pool, idleAfter: time.Millisecond, poller: quickPoller()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AllowIdle()
+	ended = make(chan error, 1)
+	s.Start(func(err error) { ended <- err })
+	r = newRaw(t, a)
+	io.WriteString(a, Preface)
+	r.fr.WriteSettings()
+	r.fr.WriteSettingsAck()
+	go r.listen()
+	return s, r, ended
+}
+
+// awaitQuietUnpolled is awaitQuiet also where it is the connection's own goroutine that waits for input.
+func awaitQuietUnpolled(t *testing.T, s *Conn) {
+	t.Helper()
+	eventually(t, "a quiet connection", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.rest == quiet
+	}, s.idleness)
 }
 
 // resting is a connection that counts how often reading it is stopped: then its read deadline is lifted.
@@ -236,25 +248,10 @@ func TestQuietKeepsNoWriter(t *testing.T) {
 		handling <- s
 		<-k.reset
 	}
-	s, err := NewServer(unpolled{b.(*net.TCPConn)}, rec, Config{Pool: pool, idleAfter: time.Millisecond, poller: quickPoller()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.AllowIdle()
-	ended := make(chan error, 1)
-	s.Start(func(err error) { ended <- err })
-	r := newRaw(t, a)
-	io.WriteString(a, Preface)
-	r.fr.WriteSettings()
-	r.fr.WriteSettingsAck()
-	go r.listen()
+	s, r, ended := eagerServer(t, pool, rec, a, unpolled{b.(*net.TCPConn)})
 	r.request(1, End)
 	st := <-handling
-	eventually(t, "a quiet connection", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.rest == quiet
-	}, s.idleness)
+	awaitQuietUnpolled(t, s)
 	if err := st.Write(context.Background(), &Out{Block: testResponse}); err != nil {
 		t.Error(err)
 	}
