@@ -80,6 +80,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		r.AddEndpoints(&counted{time.Now()})
 		h := HandlerOf(r).(*handler)
 		memory := func() (bytes uintptr) {
+			h.history.mu.Lock()
+			defer h.history.mu.Unlock()
 			for _, r := range h.history.pools {
 				bytes += uintptr(cap(r.points)) * reflect.TypeFor[PoolPoint]().Size()
 			}
