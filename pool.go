@@ -79,6 +79,10 @@ func Shared() *Pool { return shared() }
 // Name returns the name from the pool's config.
 func (p *Pool) Name() string { return p.config.Name }
 
+// Check returns the level of the pool's checks in force, never CheckDefault. Who fills a Buffer again while it is Unique
+// frees it in between at CheckGuard: a view that somebody has kept would not fault.
+func (p *Pool) Check() CheckLevel { return p.config.Check }
+
 // Get returns a Buffer of n bytes with a reference of its own to free (rule 1). Contents are
 // undefined unless the config says otherwise. It never blocks and never fails: beyond the budget it
 // allocates and counts it in Stats.OverBudget. Get(0) is the zero Buffer. A negative n panics, and

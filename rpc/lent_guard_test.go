@@ -47,7 +47,7 @@ func (g *guarded) serve(s pb.TestService_FullDuplexCallServer) error {
 		for k, old := range own {
 			switch got, ok := read(old); {
 			case ok && got != g.text(k):
-				g.t.Errorf("message %d has changed after RecvMsg %d", k, i)
+				g.t.Errorf("message %d has changed after RecvMsg %d: %.20q", k, i, got)
 			case ok && g.n > 100_000: // its memory is its own
 				g.t.Errorf("message %d can be read after RecvMsg %d", k, i)
 			}

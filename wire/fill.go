@@ -121,8 +121,12 @@ func (r *Reader) drop() {
 // room makes sure that the receive buffer can hold need bytes from the cursor on
 // and has space to read into. A new one has at least size bytes.
 func (r *Reader) room(need, size int) {
-	if r.w == r.r && r.mem != nil && r.buf.Unique() {
-		r.r, r.w = 0, 0 // it holds nothing and no reference to it is out: start over
+	if r.w == r.r && r.mem != nil && r.buf.Unique() { // it holds nothing and no reference to it is out
+		if r.pool.Check() == tarn.CheckGuard {
+			r.drop() // a view that somebody has kept faults
+		} else {
+			r.r, r.w = 0, 0
+		}
 	}
 	if r.mem != nil && len(r.mem)-r.r >= need && r.w < len(r.mem) &&
 		(len(r.mem)-r.w >= len(r.mem)/4 || r.r < r.w-r.r) {

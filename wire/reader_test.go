@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/internal/guard"
 	"github.com/tarn-go/tarn/tarntest"
 	"github.com/tarn-go/tarn/wire"
 )
@@ -343,4 +344,40 @@ func TestReadOfNothing(t *testing.T) {
 			<-sent
 		}
 	}
+}
+
+// TestKeptViewsFault: on a pool with guard pages, who keeps the bytes of a freed message does not read the message that arrives
+// after it, although nothing else of the receive buffer is in use.
+func TestKeptViewsFault(t *testing.T) {
+	if !guard.Supported {
+		t.Skip("no page protection on this platform")
+	}
+	a, b := listenPair("tcp", "127.0.0.1:0")(t)
+	defer a.Close()
+	defer b.Close()
+	r := wire.NewReader(b, tarntest.NewGuardedPool(t)) // a fault panics
+	defer r.Release()
+	next := func(sent string) []byte {
+		t.Helper()
+		if _, err := io.WriteString(a, sent); err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.Next(len(sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Free()
+		if string(m.Bytes()) != sent {
+			t.Errorf("%q, not %q", m.Bytes(), sent)
+		}
+		return m.Bytes()
+	}
+	kept := next("first")
+	next("other")
+	defer func() {
+		if recover() == nil {
+			t.Errorf("what was kept can be read")
+		}
+	}()
+	t.Logf("what was kept reads %q", kept)
 }
