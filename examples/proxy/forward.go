@@ -80,11 +80,11 @@ func forwarded(md metadata.MD) metadata.MD {
 	return md
 }
 
-// subtype is the content subtype of a request.
+// subtype is the content subtype of a request: proto of application/grpc+proto and of application/grpc-web+proto.
 func subtype(md metadata.MD) string {
 	if ct := md.Get("content-type"); len(ct) > 0 {
-		sub, _ := strings.CutPrefix(ct[0], "application/grpc")
-		return strings.TrimPrefix(sub, "+")
+		_, sub, _ := strings.Cut(ct[0], "+")
+		return sub
 	}
 	return ""
 }

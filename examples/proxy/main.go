@@ -23,6 +23,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once, whatever calls go on
 	if err := run(ctx, *listen, *backend); err != nil {
 		fmt.Fprintln(os.Stderr, "proxy:", err)
 		os.Exit(1)
@@ -41,6 +42,7 @@ func run(ctx context.Context, listen, backend string) error {
 		return err
 	}
 	defer cc.Close()
+	fmt.Println("listening on", lis.Addr())
 	s := rpc.NewServer(rpc.UnknownServiceHandler(forwardTo(cc)))
 	defer context.AfterFunc(ctx, s.GracefulStop)()
 	return s.Serve(lis)

@@ -165,3 +165,13 @@ func TestProxyCopiesNothing(t *testing.T) {
 		t.Fatalf("%d buffers of half the message or more were taken for a request and a response", large)
 	}
 }
+
+func TestSubtype(t *testing.T) {
+	for ct, want := range map[string]string{
+		"application/grpc": "", "application/grpc+proto": "proto", "application/grpc+json": "json", "application/grpc-web": "", "application/grpc-web+proto": "proto",
+	} {
+		if got := subtype(metadata.Pairs("content-type", ct)); got != want {
+			t.Errorf("%s: %q", ct, got)
+		}
+	}
+}

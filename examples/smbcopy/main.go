@@ -23,6 +23,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once, although Logoff waits for the server
 	credentials := smb.NTLM{User: *user, Password: os.Getenv("SMB_PASSWORD")}
 	if err := copyFile(ctx, os.Stdout, credentials, flag.Arg(0), flag.Arg(1), flag.Arg(2)); err != nil {
 		fmt.Fprintln(os.Stderr, "smbcopy:", err)

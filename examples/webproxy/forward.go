@@ -13,6 +13,10 @@ import (
 // forwardTo returns a handler that sends each request to target by rt.
 func forwardTo(target *url.URL, rt http.RoundTripper) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !h2http.CanWriteChain(w) { // a connection of HTTP/1.1 is net/http's
+			http.Error(w, "this proxy is for HTTP/2", http.StatusHTTPVersionNotSupported)
+			return
+		}
 		out := r.Clone(r.Context())
 		out.URL.Scheme, out.URL.Host = target.Scheme, target.Host
 		out.RequestURI = ""

@@ -1,7 +1,7 @@
-// Command webproxy is a reverse proxy for HTTP/2 that forwards bodies without copying
-// them: it passes received data to the other side by reference. With
-// -copy it is net/http's httputil.ReverseProxy on the same server and client, for
-// comparison.
+// Command webproxy is a reverse proxy that forwards bodies without copying
+// them: it passes received data to the other side by reference. Both sides
+// use HTTP/2. With -copy it is net/http's httputil.ReverseProxy on the same
+// server and client, for comparison.
 //
 //	webproxy -listen 127.0.0.1:8080 -backend http://127.0.0.1:8081
 package main
@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/tarn-go/tarn/h2http"
 )
@@ -27,7 +28,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	target, err := url.Parse(*backend)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once, whatever requests go on
+	target, err := parseBackend(*backend)
 	if err == nil {
 		h := forwardTo(target, new(h2http.Transport))
 		if *copying {
@@ -41,6 +43,18 @@ func main() {
 	}
 }
 
+// parseBackend returns the URL of a server: a path of its own would be lost.
+func parseBackend(backend string) (*url.URL, error) {
+	u, err := url.Parse(backend)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return nil, fmt.Errorf("-backend %q: want http://HOST:PORT or https://HOST:PORT", backend)
+	}
+	return u, nil
+}
+
 // run serves h until ctx ends.
 func run(ctx context.Context, listen string, h http.Handler) error {
 	l, err := net.Listen("tcp", listen)
@@ -51,6 +65,7 @@ func run(ctx context.Context, listen string, h http.Handler) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("listening on", l.Addr())
 	done := make(chan error, 1)
 	defer context.AfterFunc(ctx, func() { done <- s.Shutdown(context.Background()) })()
 	if err := s.Serve(l); err != http.ErrServerClosed {

@@ -78,3 +78,27 @@ func TestBackendThatIsNotThere(t *testing.T) {
 		t.Errorf("status %d", resp.StatusCode)
 	}
 }
+
+func TestParseBackend(t *testing.T) {
+	for backend, ok := range map[string]bool{
+		"http://127.0.0.1:8081": true, "https://service": true, "http://[::1]:80/": true,
+		"": false, "127.0.0.1:8081": false, "localhost:8081": false, "http://": false, "ftp://service": false, "http://service/base": false, "http://service?q": false,
+	} {
+		if u, err := parseBackend(backend); (err == nil) != ok {
+			t.Errorf("%q: %v, %v", backend, u, err)
+		}
+	}
+}
+
+func TestHTTP1IsRefused(t *testing.T) {
+	front := serve(t, forwardTo(&url.URL{Scheme: "http", Host: "127.0.0.1:1"}, new(h2http.Transport)))
+	defer http.DefaultClient.CloseIdleConnections()
+	resp, err := http.Get(front.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusHTTPVersionNotSupported {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
