@@ -113,6 +113,11 @@ func TestPrograms(t *testing.T) {
 			if !strings.Contains(r.Verdict, c.verdict) && c.load != "idle" {
 				t.Errorf("%q, want %q", r.Verdict, c.verdict)
 			}
+			if c.load == "grpc" || c.load == "http2" { // both write to sockets all the time
+				if got := r.CPU.Activities[calling]; got < worthwhile {
+					t.Errorf("system calls take %.3f", got)
+				}
+			}
 			for name, want := range c.others {
 				if got := r.of(name); got.Verdict != want || want == unknown && !strings.Contains(got.Because, "under load") {
 					t.Errorf("%s %s, want %s: %+v %+v %+v", name, got.Verdict, want, got, r.CPU, r.Heap)
@@ -151,6 +156,10 @@ func TestOwners(t *testing.T) {
 		{[]string{"golang.org/x/net/http2.(*Framer).endWrite", "golang.org/x/net/http2.(*Framer).WriteData", "google.golang.org/grpc/internal/transport.(*loopyWriter).run"}, ownGRPC, computing},
 		{[]string{"golang.org/x/net/http2.(*Framer).WriteData", "golang.org/x/net/http2.(*serverConn).serve", "main.main"}, ownHTTP2, computing},
 		{[]string{"internal/runtime/syscall.Syscall6", "syscall.write", "net.(*conn).Write", "net/http.(*http2serverConn).serve"}, ownHTTP2, calling},
+		{[]string{"internal/runtime/syscall/linux.Syscall6", "syscall.RawSyscall6", "net.(*conn).Write", "main.main"}, ownRest, calling}, // Go 1.26
+		{[]string{"internal/runtime/gc/scan.ScanSpanPackedAVX512", "runtime.scanSpan", "runtime.gcDrain", "runtime.gcBgMarkWorker"}, ownRuntime, collecting},
+		{[]string{"internal/runtime/atomic.(*Uint64).Add", "runtime.(*mcache).refill", "runtime.mallocgc", "main.main"}, ownRest, allocating},
+		{[]string{"internal/runtime/maps.(*Map).getWithoutKey", "runtime.mapaccess2", "main.main"}, ownRest, computing},
 		{[]string{"runtime.memclrNoHeapPointers", "runtime.mallocgc", "runtime.makeslice", "encoding/json.Marshal", "main.handle", "net/http.(*http2serverConn).runHandler"}, ownRest, clearing},
 		{[]string{"runtime.gcAssistAlloc", "runtime.mallocgc", "google.golang.org/protobuf/proto.Marshal", "google.golang.org/grpc.encode"}, ownRest, collecting},
 		{[]string{"runtime.nextFreeFast", "runtime.mallocgcSmallNoscan", "runtime.mallocgc", "github.com/cloudsoda/go-smb2.(*conn).recv"}, ownSMB, allocating},
@@ -225,6 +234,24 @@ func TestFewSamples(t *testing.T) {
 	}
 	if !strings.Contains(r.Verdict, "under load") {
 		t.Errorf("%q", r.Verdict)
+	}
+}
+
+// TestSmallBlocks: what functions that allocate no large block spend on allocation is not a pool's to save.
+func TestSmallBlocks(t *testing.T) {
+	for _, c := range []struct {
+		large   string // the function that allocates large blocks
+		verdict string
+	}{{"main.frame", noPay}, {"main.small", mayPay}} {
+		cpu := cpuProfile()
+		stack(cpu, []int64{300, 3e9}, "runtime.nextFreeFast", "runtime.mallocgc", "runtime.newobject", "main.small", "main.main")
+		stack(cpu, []int64{700, 7e9}, "main.work")
+		heap := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}}
+		stack(heap, []int64{1000, 1000 << 10}, c.large, "main.main")
+		stack(heap, []int64{1000, 1000 << 4}, "main.small", "main.main")
+		if got := report(t, save(t, cpu), save(t, heap)).of("pool"); got.Verdict != c.verdict {
+			t.Errorf("large blocks of %s: %+v, want %s", c.large, got, c.verdict)
+		}
 	}
 }
 
@@ -338,7 +365,7 @@ func TestWrongSources(t *testing.T) {
 		{text + ".not", cli.Failed, "text.not"},
 		{cpu + " " + cpu, cli.Failed, "second CPU profile"},
 		{"http://", cli.Failed, "not an http"},
-		{notFound.URL, cli.Failed, "404"},
+		{notFound.URL, cli.Failed, "404 Not Found; a program with net/http/pprof serves it"},
 	} {
 		if status, out, errs := doctor(t, strings.Fields(c.args)...); status != c.status || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: %d %q %q, want %d and %q", c.args, status, out, errs, c.status, c.says)

@@ -95,8 +95,9 @@ var activities = []activity{collecting, allocating, clearing, copying, calling}
 func activityOf(s *profile.Sample) activity {
 	for name := range frames(s) {
 		switch rest, ok := strings.CutPrefix(name, "runtime."); {
-		case strings.HasPrefix(name, "internal/runtime/syscall.") || strings.HasPrefix(name, "syscall.") || strings.HasPrefix(name, "runtime/internal/syscall."):
+		case strings.HasPrefix(name, "internal/runtime/syscall") || strings.HasPrefix(name, "syscall."): // the packages below it differ between systems
 			return calling
+		case strings.HasPrefix(name, "internal/"): // the runtime's own packages, such as the collector's; what has called them decides
 		case !ok:
 			return computing
 		case strings.HasPrefix(rest, "memclr"):

@@ -44,10 +44,10 @@ type CPU struct {
 	Activities map[activity]float64 `json:"activities"`
 	Owners     map[owner]float64    `json:"owners"`
 
-	ownAllocating float64 // allocating and clearing for the program's own code
-	signing       float64 // go-smb2's cryptography for signatures
-	h2http        bool    // a sample is in it
-	http1         bool    // a sample is in net/http's server of HTTP/1.1
+	ownAllocating map[string]float64 // allocating and clearing, by the function of the program that it is due to
+	signing       float64            // go-smb2's cryptography for signatures
+	h2http        bool               // a sample is in it
+	http1         bool               // a sample is in net/http's server of HTTP/1.1
 }
 
 // few reports whether there are too few samples for shares.
@@ -73,6 +73,8 @@ type Heap struct {
 	Bytes    int64    `json:"allocated_bytes"`
 	Poolable float64  `json:"poolable"` // the share that the program's own blocks of 1 KiB or more have
 	Places   []string `json:"places"`   // the functions that allocate most of these
+
+	places map[string]int64 // bytes of these, by function
 }
 
 // examine says what would pay.
@@ -133,7 +135,7 @@ func (r *Report) verdict() string {
 }
 
 func cpuOf(p *profile.Profile) *CPU {
-	c := &CPU{Activities: map[activity]float64{}, Owners: map[owner]float64{}, Length: time.Duration(p.DurationNanos).Seconds()}
+	c := &CPU{Activities: map[activity]float64{}, Owners: map[owner]float64{}, ownAllocating: map[string]float64{}, Length: time.Duration(p.DurationNanos).Seconds()}
 	nanos, count := value(p, "cpu"), value(p, "samples")
 	total := 0.
 	for _, s := range p.Sample {
@@ -149,7 +151,7 @@ func cpuOf(p *profile.Profile) *CPU {
 		c.Activities[a] += share
 		c.Owners[o] += share
 		if o == ownRest && (a == allocating || a == clearing && within(s, "runtime.mallocgc")) {
-			c.ownAllocating += share
+			c.ownAllocating[place(s)] += share
 		}
 		if o == ownSMB && within(s, "cmac") {
 			c.signing += share
@@ -159,6 +161,16 @@ func cpuOf(p *profile.Profile) *CPU {
 	}
 	delete(c.Activities, computing)
 	return c
+}
+
+// place returns the innermost function of a sample that is the program's own; "": none is.
+func place(s *profile.Sample) string {
+	for name := range frames(s) {
+		if ownerOfFunction(name) == ownRest {
+			return name
+		}
+	}
+	return ""
 }
 
 // within reports whether a function whose name contains text is on a sample's stack.
@@ -172,9 +184,9 @@ func within(s *profile.Sample, text string) bool {
 }
 
 func heapOf(p *profile.Profile) *Heap {
-	h := &Heap{Places: []string{}}
+	h := &Heap{Places: []string{}, places: map[string]int64{}}
 	space, objects := value(p, "alloc_space"), value(p, "alloc_objects")
-	poolable, places := int64(0), map[string]int64{}
+	poolable := int64(0)
 	for _, s := range p.Sample {
 		n := s.Value[space]
 		h.Bytes += n
@@ -182,16 +194,11 @@ func heapOf(p *profile.Profile) *Heap {
 			continue
 		}
 		poolable += n
-		for name := range frames(s) {
-			if ownerOfFunction(name) == ownRest {
-				places[name] += n
-				break
-			}
-		}
+		h.places[place(s)] += n
 	}
 	h.Poolable = float64(poolable) / float64(max(h.Bytes, 1))
-	names := slices.SortedFunc(maps.Keys(places), func(a, b string) int {
-		return cmp.Or(cmp.Compare(places[b], places[a]), cmp.Compare(a, b))
+	names := slices.SortedFunc(maps.Keys(h.places), func(a, b string) int {
+		return cmp.Or(cmp.Compare(h.places[b], h.places[a]), cmp.Compare(a, b))
 	})
 	for _, name := range names[:min(3, len(names))] {
 		h.Places = append(h.Places, fetch.Clean(name))

@@ -82,6 +82,9 @@ func (p *program) loadURL(ctx context.Context, source string, o options) error {
 			u.RawQuery = "seconds=" + strconv.Itoa(int(o.length.Seconds()))
 		}
 		data, err := fetch.Get(ctx, u.String(), o.header.Header)
+		if errors.Is(err, fetch.ErrAnswer) {
+			return fmt.Errorf("%w; a program with net/http/pprof serves it", err)
+		}
 		if err != nil {
 			return err
 		}

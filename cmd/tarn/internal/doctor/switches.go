@@ -177,14 +177,19 @@ func (r *Report) pool() Switch {
 		s.Because = r.CPU.remedy()
 		return s
 	}
-	// What the program's own large allocations cost, at most: its allocating and clearing, and their part of the collector's time.
-	most := r.CPU.ownAllocating + r.CPU.activity(collecting)*r.Heap.Poolable
+	// What the program's own large allocations cost, at most: the allocating and clearing of the functions that make them, and their part of
+	// the collector's time.
+	allocating := 0.
+	for name := range r.Heap.places {
+		allocating += r.CPU.ownAllocating[name]
+	}
+	most := allocating + r.CPU.activity(collecting)*r.Heap.Poolable
 	if r.Heap.Poolable < 0.01 {
 		most = 0
 	}
 	s.estimate(0, most)
-	s.Because = fmt.Sprintf("allocation and clearing for the program's own code take %s, garbage collection %s; %s of the bytes allocated are its blocks of 1 KiB or more",
-		plot.Percent(r.CPU.ownAllocating), plot.Percent(r.CPU.activity(collecting)), plot.Percent(r.Heap.Poolable))
+	s.Because = fmt.Sprintf("allocation and clearing by the program's functions that allocate blocks of 1 KiB or more take %s, garbage collection %s; %s of the bytes allocated are such blocks",
+		plot.Percent(allocating), plot.Percent(r.CPU.activity(collecting)), plot.Percent(r.Heap.Poolable))
 	if s.Verdict != noPay {
 		s.How = "tarn.Pool for byte slices of these places (docs/getting-started.md): " + strings.Join(r.Heap.Places, ", ")
 	}

@@ -25,8 +25,8 @@ const (
 var (
 	// ErrURL: the address is not an http or https URL.
 	ErrURL = errors.New("not an http or https address")
-	// ErrAnswer: the answer is not that of a debug handler.
-	ErrAnswer = errors.New("not the answer of a debug handler")
+	// ErrAnswer: the answer is not what is served there.
+	ErrAnswer = errors.New("not the expected answer")
 )
 
 // IsURL reports whether s is an address and not the name of a file.
@@ -58,10 +58,10 @@ func Snapshot(ctx context.Context, address, format string, header http.Header) (
 func Decode(data []byte) (*debug.Snapshot, error) {
 	var s debug.Snapshot
 	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrAnswer, err)
+		return nil, fmt.Errorf("%w of a debug handler: %v", ErrAnswer, err)
 	}
 	if s.Time.IsZero() || s.Pools == nil {
-		return nil, fmt.Errorf("%w: it has no pools", ErrAnswer)
+		return nil, fmt.Errorf("%w of a debug handler: it has no pools", ErrAnswer)
 	}
 	return &s, nil
 }
