@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug/endpoint"
@@ -111,15 +114,29 @@ func (c *Watcher) endpoints() []endpoint.State {
 			known[e] = unused(base, taken)
 		}
 		state.Name = known[e]
+		state.Methods = validNames(state.Methods)
 		list = append(list, state)
 	}
 	c.names = known
 	return list
 }
 
-// unused returns base, or base with the first number after it that is not taken, and takes it.
+// validNames returns methods with distinct names of UTF-8.
+func validNames(methods []endpoint.Method) []endpoint.Method {
+	if !slices.ContainsFunc(methods, func(m endpoint.Method) bool { return !utf8.ValidString(m.Name) }) {
+		return methods
+	}
+	methods, taken := slices.Clone(methods), make(map[string]bool, len(methods))
+	for i := range methods {
+		methods[i].Name = unused(methods[i].Name, taken)
+	}
+	return methods
+}
+
+// unused returns base, or base with the first number after it that is not taken, and takes it. Bytes that are not UTF-8, which
+// publishers replace, do not tell names apart.
 func unused(base string, taken map[string]bool) string {
-	name := names.Unused(base, func(name string) bool { return taken[name] })
+	name := names.Unused(strings.ToValidUTF8(base, "\uFFFD"), func(name string) bool { return taken[name] })
 	taken[name] = true
 	return name
 }

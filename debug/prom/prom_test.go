@@ -144,18 +144,14 @@ func TestCollectorsOfEqualNames(t *testing.T) {
 type bytesOfAPeer struct{}
 
 func (bytesOfAPeer) Endpoint() endpoint.State {
-	return endpoint.State{Kind: "server", Name: "\xff", Methods: []endpoint.Method{{Name: "/x/\xff", Started: 1}}}
+	return endpoint.State{Kind: "server", Name: "\xff", Methods: []endpoint.Method{{Name: "/x/\xff", Started: 1}, {Name: "/x/\xfe", Started: 2}}}
 }
 
-// TestLabelsOfAnyBytes: names that are not UTF-8 do not end the program, whose registry calls Collectors on its own goroutines.
+// TestLabelsOfAnyBytes: names that are not UTF-8 do not end the program, whose registry calls Collectors on its own goroutines. Those that
+// are equal without their invalid bytes are kept apart: a registry publishes nothing if two series are equal.
 func TestLabelsOfAnyBytes(t *testing.T) {
-	p, err := tarn.NewPool(tarn.PoolConfig{Name: "\xfe"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Get(1).Free()
-	source := debug.NewRegistry(p)
-	source.AddEndpoints(bytesOfAPeer{})
+	source := debug.NewRegistry(newPool(t, "\xfe"), newPool(t, "\xff"), newPool(t, "\uFFFD"))
+	source.AddEndpoints(bytesOfAPeer{}, &bytesOfAPeer{})
 	registry := prometheus.NewPedanticRegistry()
 	register(t, registry, NewOf(source))
 	families, err := registry.Gather()
