@@ -112,6 +112,14 @@ func (e *faultyShare) exists(name string, err error) error {
 	return err
 }
 
+// isBig is an error for a description of another file than "big".
+func (e *faultyShare) isBig(fi fs.FileInfo) error {
+	if fi.Size() != int64(len(e.want)) {
+		return fmt.Errorf("size %d", fi.Size())
+	}
+	return nil
+}
+
 // repetition says whether a call is repeated when its connection is lost.
 type repetition uint8
 
@@ -274,6 +282,13 @@ func eachCalls() []eachCall {
 		onShare("RenameNoReplace", notRepeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("new", e.want, s.RenameNoReplace("big", "new"))
 		}),
+		onShare("RenameIf", notRepeated, func(e *faultyShare, s *smb.Share) error {
+			return e.written("small", e.want, s.RenameIf("big", "small", e.isBig))
+		}),
+		onShare("RenameNoReplaceIf", notRepeated, func(e *faultyShare, s *smb.Share) error {
+			return e.written("new", e.want, s.RenameNoReplaceIf("big", "new", e.isBig))
+		}),
+		onShare("OpenAttributes", repeated, openAndClose(func(s *smb.Share) (*smb.File, error) { return s.OpenAttributes("big") })),
 		onShare("Symlink", notRepeated, func(_ *faultyShare, s *smb.Share) error { return s.Symlink("target", "new") }),
 		onShare("Readlink", repeated, func(_ *faultyShare, s *smb.Share) error {
 			to, err := s.Readlink("small")
@@ -415,6 +430,17 @@ func eachCalls() []eachCall {
 		onFile("Truncate", repeated, func(e *faultyShare, f *smb.File) error { return e.written("big", e.want[:777], f.Truncate(777)) }),
 		onFile("Chtimes", repeated, func(_ *faultyShare, f *smb.File) error { return f.Chtimes(time.Time{}, time.Unix(1e9, 0)) }),
 		onFile("Chmod", repeated, func(_ *faultyShare, f *smb.File) error { return f.Chmod(0o444) }),
+		onFile("SetAttributes", repeated, func(e *faultyShare, f *smb.File) error {
+			made := time.Unix(1e9, 0)
+			if err := f.SetAttributes(made, 0x12); err != nil {
+				return err
+			}
+			fi, err := f.Stat()
+			if err == nil && (!fi.Sys().(*smb.FileStat).CreationTime.Equal(made) || fi.Sys().(*smb.FileStat).FileAttributes != 2) {
+				err = fmt.Errorf("%+v", fi.Sys())
+			}
+			return err
+		}),
 		onFile("Remove", notRepeated, func(_ *faultyShare, f *smb.File) error { return f.Remove() }),
 		onFile("ID", repeated, func(_ *faultyShare, f *smb.File) error { _, err := f.ID(); return err }),
 		onFile("SetSparse", repeated, func(_ *faultyShare, f *smb.File) error { return f.SetSparse() }),

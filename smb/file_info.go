@@ -121,6 +121,31 @@ func (f *File) Chtimes(atime, mtime time.Time) error {
 	return f.change("chtimes", proto.ClassBasic, timesInfo(atime, mtime))
 }
 
+// SetAttributes sets the file's time of creation, in steps of 100 ns, and its attributes (MS-FSCC 2.6): those that programs set, such as
+// read-only, hidden, system and archive; the others, such as directory, are ignored, so that FileStat.FileAttributes of another file may be
+// given. A zero time and attributes of zero leave what is stored; 0x80, normal, clears. Servers may store neither. For other times up to
+// the start of 1601 (UTC) the error matches fs.ErrInvalid and nothing is changed.
+func (f *File) SetAttributes(created time.Time, attributes uint32) error {
+	if !storable(created) {
+		return f.wrap("setattributes", errTooEarly)
+	}
+	b := proto.BasicInfo{}
+	b.Times.Creation = proto.NewFiletime(created)
+	if attributes != 0 {
+		b.Attributes = settable(proto.Attributes(attributes))
+	}
+	return f.change("setattributes", proto.ClassBasic, b.Append(nil))
+}
+
+// settable are those of a file's attributes that SET_INFO may have.
+func settable(a proto.Attributes) proto.Attributes {
+	a &= proto.AttrReadOnly | proto.AttrHidden | proto.AttrSystem | proto.AttrArchive | proto.AttrTemporary | proto.AttrOffline | proto.AttrNotIndexed
+	if a == 0 {
+		return proto.AttrNormal
+	}
+	return a
+}
+
 // Chmod sets the file's permissions where the server has the POSIX extensions ([Dialer.POSIX]). Otherwise it
 // sets or clears the read-only attribute by the owner's write bit of mode, and the other bits are ignored.
 func (f *File) Chmod(mode fs.FileMode) error {
@@ -151,9 +176,6 @@ func modeInfo(i *info, mode fs.FileMode) []byte {
 	if mode&0o200 == 0 {
 		attrs |= proto.AttrReadOnly
 	}
-	if attrs == 0 {
-		attrs = proto.AttrNormal
-	}
-	b := proto.BasicInfo{Attributes: attrs}
+	b := proto.BasicInfo{Attributes: settable(attrs)}
 	return b.Append(nil)
 }

@@ -22,6 +22,22 @@ type memoryDisk struct {
 	failed  proto.Status  // of the last CREATE
 	// undurable disks grant no durable handles: all are closed when their session ends.
 	undurable bool
+	until     int // requests before meanwhile is called
+	meanwhile func()
+}
+
+// before has f called before request n, from 1 on.
+func (m *memoryDisk) before(n int, f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.until, m.meanwhile = n, f
+}
+
+// openHandles is how many files are open.
+func (m *memoryDisk) openHandles() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.handles)
 }
 
 type memoryNode struct {
@@ -32,6 +48,47 @@ type memoryNode struct {
 	sparse bool
 	// changes counts those of data: the time of the last one.
 	changes uint64
+	// attributes are those that SET_INFO has set, without those of a directory or a sparse file.
+	attributes proto.Attributes
+	created    proto.Filetime // 0: the id
+	// pinned files cannot be removed.
+	pinned bool
+}
+
+// all are the attributes that the server reports.
+func (n *memoryNode) all() proto.Attributes {
+	a := n.attributes
+	if n.dir {
+		a |= proto.AttrDirectory
+	}
+	if n.sparse {
+		a |= proto.AttrSparse
+	}
+	return a
+}
+
+// change changes the named file.
+func (m *memoryDisk) change(name string, f func(n *memoryNode)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m.nodes[name])
+}
+
+// replace has another client move the named file away, and give its name to a new one.
+func (m *memoryDisk) replace(name string, data []byte) *memoryNode {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old := m.nodes[name]; old != nil {
+		m.nodes["moved away"] = old
+		for _, h := range m.handles {
+			if h.node == old {
+				h.name = "moved away"
+			}
+		}
+	}
+	n := m.add(name)
+	n.data = append([]byte(nil), data...)
+	return n
 }
 
 type memoryHandle struct {
@@ -83,6 +140,11 @@ func (m *memoryDisk) files() int {
 
 func (m *memoryDisk) hook(c *script.Conn, msg *script.Message) bool {
 	m.mu.Lock()
+	if m.until--; m.until == 0 {
+		m.mu.Unlock()
+		m.meanwhile()
+		m.mu.Lock()
+	}
 	defer m.mu.Unlock()
 	switch msg.Command {
 	case proto.CommandNegotiate, proto.CommandEcho, proto.CommandCancel:
@@ -215,10 +277,11 @@ func (m *memoryDisk) create(c *script.Conn, msg *script.Message) {
 		b[2] = byte(oplock)
 		le.PutUint32(b[4:], uint32(action))
 		le.PutUint64(b[8:], n.id) // the time of creation
-		le.PutUint64(b[48:], uint64(len(n.data)))
-		if n.dir {
-			le.PutUint32(b[56:], uint32(proto.AttrDirectory))
+		if n.created != 0 {
+			le.PutUint64(b[8:], uint64(n.created))
 		}
+		le.PutUint64(b[48:], uint64(len(n.data)))
+		le.PutUint32(b[56:], uint32(n.all()))
 		le.PutUint64(b[64:], n.id)
 		le.PutUint64(b[72:], m.made)
 	})
@@ -277,12 +340,8 @@ func (m *memoryDisk) queryInfo(c *script.Conn, msg *script.Message, h *memoryHan
 		case proto.ClassNetworkOpen:
 			le.PutUint64(data[16:], 133_000_000_000_000_000+h.node.changes)
 			le.PutUint64(data[40:], uint64(len(h.node.data)))
-			if h.node.sparse {
-				le.PutUint32(data[48:], uint32(proto.AttrSparse))
-			}
-			if h.node.dir {
-				le.PutUint32(data[48:], uint32(proto.AttrDirectory))
-			}
+			le.PutUint64(data, uint64(h.node.created))
+			le.PutUint32(data[48:], uint32(h.node.all()))
 		case proto.ClassAll:
 			path := proto.AppendUTF16(nil, `\dir\`+strings.ToUpper(h.name))
 			data = append(le.AppendUint32(make([]byte, 96), uint32(len(path))), path...)
@@ -306,7 +365,26 @@ func (m *memoryDisk) setInfo(c *script.Conn, msg *script.Message, h *memoryHandl
 		switch proto.InfoClass(msg.Body[3]) {
 		case proto.ClassEndOfFile:
 			h.node.truncate(int(le.Uint64(data)))
+		case proto.ClassBasic:
+			const settable = proto.AttrReadOnly | proto.AttrHidden | proto.AttrSystem | proto.AttrArchive
+			if a := proto.Attributes(le.Uint32(data[32:])); a != 0 {
+				h.node.attributes = a & settable
+			}
+			if t := proto.Filetime(le.Uint64(data)); t != 0 {
+				h.node.created = t
+			}
 		case proto.ClassDisposition:
+			refusal := proto.StatusSuccess
+			switch {
+			case h.node.attributes&proto.AttrReadOnly != 0:
+				refusal = proto.StatusCannotDelete
+			case h.node.pinned:
+				refusal = proto.StatusAccessDenied
+			}
+			if refusal != proto.StatusSuccess {
+				c.Refuse(msg, refusal)
+				return
+			}
 			delete(m.nodes, h.name)
 		case proto.ClassRename, proto.ClassLink:
 			to := proto.DecodeUTF16(data[20:][:le.Uint32(data[16:])])

@@ -86,10 +86,5 @@ func fileIdentityOf(r *proto.CreateResponse) fileIdentity {
 func (t *tree) removeCreated(remote string, made fileIdentity) {
 	ctx, cancel := t.m.s.closing(context.Background())
 	defer cancel()
-	view{tree: t, kind: opRemoveUnfinished}.removeIf(ctx, remote, func(r *proto.CreateResponse) error {
-		if fileIdentityOf(r) != made {
-			return errAnotherFile
-		}
-		return nil
-	})
+	view{tree: t, kind: opRemoveUnfinished}.removeIf(ctx, remote, isMade(made))
 }

@@ -31,6 +31,26 @@ func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error)
 	return f, nil
 }
 
+// OpenAttributes opens the named file or directory for what it has besides data: for File.Stat, Chtimes, SetAttributes, Chmod, Chown and
+// Remove. Neither the file's permissions for data nor the read-only attribute prevent that, nor programs that have it open for themselves
+// alone. Reading, writing and listing are refused. The server does not keep it across a loss.
+func (s *Share) OpenAttributes(name string) (*File, error) {
+	var f *File
+	err := s.run(operation{kind: opOpen, name: name, do: func(ctx context.Context, t view, remote string) error {
+		req := setRequest(remote)
+		req.Contexts.QueryOnDiskID = true
+		h, err := s.open(ctx, t, name, remote, req)
+		if err == nil {
+			f = &File{h: h, ctx: s.ctx}
+		}
+		return err
+	}})
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	return f, nil
+}
+
 func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error) {
 	return s.opened(opening{kind: kindOfOpening(flag), name: name, flag: flag, perm: perm})
 }

@@ -21,12 +21,13 @@ const (
 	opSet
 	opMkdir
 	opRename
+	opRenameIf
 	opSymlink
 	opRemove
 	opRemoveIf
 	opRemoveTree
 	opListTree
-	opSetTree
+	opRemoveReadOnly
 	opRead
 	opWrite
 	opAppend
@@ -141,41 +142,43 @@ func (k opKind) rule() opRule {
 	case opReadFile:
 		return opRule{methods: "`ReadFile`, `ReadFileInfo`"}
 	case opOpen:
-		return opRule{methods: "`Open`, `OpenFile`, `OpenStream`, `Watch`", changes: opensFiles, undone: undoOpen}
+		return opRule{methods: "`Open`, `OpenFile`, `OpenStream`, `OpenAttributes`, `Watch`", changes: opensFiles, undone: undoOpen}
 	case opCreate:
 		return opRule{methods: "`Create`, and opening with `os.O_CREATE` or `os.O_TRUNC`",
 			changes: opensFiles | changesContent | changesNames, undone: undoOpen}
 	case opCreateNew:
 		return opRule{methods: "opening with `os.O_EXCL`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
 	case opReopen: // the operation that needs the file is in order
-		return opRule{methods: "opening a file again on another connection", links: noName, changes: opensFiles, undone: undoOpen, order: unordered}
+		return opRule{methods: "opening again on another connection", links: noName, changes: opensFiles, undone: undoOpen, order: unordered}
 	case opWriteFile:
 		return opRule{methods: "`WriteFile`: the same bytes to the same place", changes: changesContent | changesNames}
 	case opNewFile:
 		return opRule{methods: "`WriteNewFile`, `ReplaceFile`", repeat: sentOnce, changes: changesContent | changesNames, undone: undoCreate}
 	case opRemoveUnfinished: // if the requests that were given up are carried out later, they find no file
-		return opRule{methods: "removing a file that could not be finished", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen, order: unordered}
+		return opRule{methods: "removing an unfinished file", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen, order: unordered}
 	case opTruncate:
 		return opRule{methods: "`Truncate`", changes: changesContent}
 	case opSet:
-		return opRule{methods: "`Chtimes`, `Lchtimes`, `Chmod`, `Chown`, `SetExtendedAttribute`, `SetSecurityDescriptor`", changes: changesAttributes}
+		return opRule{methods: "`Chtimes`, `Lchtimes`, `Chown`, `SetExtendedAttribute`, `SetSecurityDescriptor`", changes: changesAttributes}
 	case opMkdir:
 		return opRule{methods: "`Mkdir`, `MkdirAll`", repeat: sentOnce, changes: changesNames}
 	case opRename:
 		return opRule{methods: "`Rename`, `RenameNoReplace`, `Link`; of `ReplaceFile` the last step, which is repeated if the server has not done it",
 			repeat: sentOnce, changes: changesNames}
+	case opRenameIf:
+		return opRule{methods: "`RenameIf`, `RenameNoReplaceIf`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
 	case opSymlink:
 		return opRule{methods: "`Symlink`", repeat: sentOnce, changes: changesNames, undone: undoCreate}
 	case opRemove:
 		return opRule{methods: "`Remove`, `RemoveStream`", repeat: sentOnce, changes: changesNames}
 	case opRemoveIf:
-		return opRule{methods: "`RemoveIf`, `File.Remove`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
+		return opRule{methods: "`RemoveIf`, `File.Remove`, a read-only file for `Remove`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
 	case opRemoveTree:
 		return opRule{methods: "`RemoveAll`, `RemoveAllFunc`", repeat: sentOnce, links: notFollowed, changes: changesNames}
 	case opListTree:
 		return opRule{methods: "their listings", links: notFollowed, changes: opensFiles, undone: undoOpen}
-	case opSetTree:
-		return opRule{methods: "what makes a file writable for them", links: notFollowed, changes: changesAttributes}
+	case opRemoveReadOnly:
+		return opRule{methods: "a read-only file for them", repeat: sentOnce, links: notFollowed, changes: opensFiles | changesNames, undone: undoOpen}
 	case opRead:
 		return opRule{methods: "`Read`, `ReadAt`, `ReadBuffer`, `WriteTo`, `WriteRangesTo`", links: noName}
 	case opWrite:
@@ -189,9 +192,9 @@ func (k opKind) rule() opRule {
 	case opTruncateFile:
 		return opRule{methods: "`File.Truncate`, `PunchHole`", links: noName, changes: changesContent}
 	case opSetFile:
-		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetSparse`", links: noName, changes: changesAttributes}
+		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetAttributes`, `SetSparse`", links: noName, changes: changesAttributes}
 	case opSetByName:
-		return opRule{methods: "`File.Chown`; `File.Chmod` of a file that was opened again", changes: opensFiles | changesAttributes, undone: undoOpen}
+		return opRule{methods: "`Chmod`, `File.Chown`; `File.Chmod` of a file that was opened again; cutting a file for `WriteFile`", changes: opensFiles | changesAttributes, undone: undoOpen}
 	case opCopy:
 		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: noName, changes: changesContent}
 	case opLock:

@@ -185,18 +185,12 @@ func (f *File) setByName(ctx context.Context, access proto.Access, request func(
 		req := statRequest(remote)
 		req.Access |= access
 		req.Contexts.QueryOnDiskID = true
-		r, _, err := t.create(ctx, req, nil)
-		if err != nil {
-			return err
-		}
-		if !t.posix || id == 0 || r.Contexts.DiskFileID != id {
-			err = fmt.Errorf("%w: the open file has another name", ErrHandleLost)
-		} else {
-			cl := t.Call(proto.CommandSetInfo)
-			cl.Effect = t.effectOn(remote, "")
-			err = t.Do(ctx, cl, request(r.FileID))
-		}
-		return errors.Join(err, t.closeID(ctx, r.FileID))
+		return t.decide(ctx, req, func(r *proto.CreateResponse) (decision, error) {
+			if !t.posix || id == 0 || r.Contexts.DiskFileID != id {
+				return decision{}, fmt.Errorf("%w: the open file has another name", ErrHandleLost)
+			}
+			return decision{steps: []step{{cmd: proto.CommandSetInfo, request: func(id proto.FileID) conn.Request { return request(id) }}}}, nil
+		})
 	}})
 }
 

@@ -145,15 +145,7 @@ func (r *removal) removeRoot(root *directory) error {
 
 // remove removes an entry without following a link, one that may not be written to, too.
 func (r *removal) remove(remote string) error {
-	remove := operation{kind: opRemoveTree, name: remote, do: deleteFile}
-	err := r.in.run(remove)
-	if !hasStatus(err, proto.StatusCannotDelete) {
-		return err
-	}
-	if r.in.run(operation{kind: opSetTree, name: remote, do: makeWritable}) == nil {
-		err = r.in.run(remove)
-	}
-	return err
+	return r.in.removeBy(opRemoveTree, opRemoveReadOnly, remote)
 }
 
 // next reports whether there is something that may begin now.

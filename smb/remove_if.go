@@ -12,17 +12,22 @@ import (
 // is open meanwhile, so that a file of another client that gets the name stays. check may be called more than once, also for another file.
 func (s *Share) RemoveIf(name string, check func(fs.FileInfo) error) error {
 	return pathError("remove", name, s.run(operation{kind: opRemoveIf, name: name, do: func(ctx context.Context, v view, remote string) error {
-		return v.removeIf(ctx, remote, func(r *proto.CreateResponse) error {
-			fi := statOf(name, r)
-			if fi.attributes&proto.AttrReparsePoint != 0 && fi.tag == 0 {
-				var err error
-				if fi.tag, err = v.openTag(ctx, r.FileID); err != nil {
-					return err
-				}
-			}
-			return check(fi)
-		})
+		return v.removeIf(ctx, remote, v.described(ctx, name, check))
 	}}))
+}
+
+// described returns a function that calls check with a description of a file that was opened by name.
+func (v view) described(ctx context.Context, name string, check func(fs.FileInfo) error) func(*proto.CreateResponse) error {
+	return func(r *proto.CreateResponse) error {
+		fi := statOf(name, r)
+		if fi.attributes&proto.AttrReparsePoint != 0 && fi.tag == 0 {
+			var err error
+			if fi.tag, err = v.openTag(ctx, r.FileID); err != nil {
+				return err
+			}
+		}
+		return check(fi)
+	}
 }
 
 // Remove removes the file that f has opened, read-only or not, by the name at which f has found it. If the name is that of another file by
@@ -52,43 +57,60 @@ func (h *openFile) remove(ctx context.Context) error {
 
 var errAnotherFile error = &classError{"the name is that of another file", fs.ErrNotExist}
 
+// isMade returns a function that fails for other files than the one that made identifies.
+func isMade(made fileIdentity) func(*proto.CreateResponse) error {
+	return func(r *proto.CreateResponse) error {
+		if fileIdentityOf(r) != made {
+			return errAnotherFile
+		}
+		return nil
+	}
+}
+
 // removeIf opens the file remote without following a link, and removes it by its handle if check returns nil.
 func (v view) removeIf(ctx context.Context, remote string, check func(*proto.CreateResponse) error) error {
-	err := v.removeChecked(ctx, remote, 0, check)
-	if hasStatus(err, proto.StatusCannotDelete) { // it is read-only
-		err = v.removeChecked(ctx, remote, proto.AccessWriteAttributes, check)
+	err := v.removeChecked(ctx, remote, check)
+	if hasStatus(err, proto.StatusCannotDelete) {
+		err = v.removeReadOnly(ctx, remote, check)
 	}
 	return err
 }
 
-// removeChecked is one attempt of removeIf. With the right to write attributes it removes a read-only file.
-func (v view) removeChecked(ctx context.Context, remote string, further proto.Access, check func(*proto.CreateResponse) error) error {
+func removeRequest(remote string) *proto.CreateRequest {
 	req := statRequest(remote)
-	req.Access = proto.AccessDelete | proto.AccessReadAttributes | further
+	req.Access = proto.AccessDelete | proto.AccessReadAttributes
 	req.Options = proto.OptionOpenReparsePoint
+	return req
+}
+
+func removeStep() step { return setStep(proto.ClassDisposition, proto.AppendDelete(nil)) }
+
+// removeChecked is removeIf for a file that may be written to.
+func (v view) removeChecked(ctx context.Context, remote string, check func(*proto.CreateResponse) error) error {
+	req := removeRequest(remote)
 	req.Contexts.QueryOnDiskID = true
-	r, _, err := v.create(ctx, req, nil)
-	if err != nil {
-		return err
-	}
-	set := func(class proto.InfoClass, body []byte) error {
-		cl := v.Call(proto.CommandSetInfo)
-		cl.Effect = v.effectOn(remote, "")
-		return v.Do(ctx, cl, &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: r.FileID, Info: body})
-	}
-	err = check(&r)
-	if err == nil && further&proto.AccessWriteAttributes != 0 {
-		err = set(proto.ClassBasic, modeBits(proto.AttrNormal))
-	}
-	if err == nil {
-		err = set(proto.ClassDisposition, proto.AppendDelete(nil))
-	}
-	until, cancel := v.m.s.closing(ctx)
-	defer cancel()
-	if closeErr := v.closeID(until, r.FileID); err == nil {
-		err = closeErr
-	}
-	return err
+	return v.decide(ctx, req, func(r *proto.CreateResponse) (decision, error) {
+		return decision{steps: []step{removeStep()}}, check(r)
+	})
+}
+
+// removeReadOnly is removeIf for any file. One that cannot be removed keeps its attributes.
+func (v view) removeReadOnly(ctx context.Context, remote string, check func(*proto.CreateResponse) error) error {
+	req := removeRequest(remote)
+	req.Access |= proto.AccessWriteAttributes
+	req.Contexts.QueryOnDiskID = true
+	return v.decide(ctx, req, func(r *proto.CreateResponse) (decision, error) {
+		return decision{
+			steps: []step{attributesStep(r.Attributes &^ proto.AttrReadOnly), removeStep()},
+			undo:  []step{attributesStep(r.Attributes)},
+		}, check(r)
+	})
+}
+
+// attributesStep is a SET_INFO of the attributes in a chain.
+func attributesStep(attributes proto.Attributes) step {
+	b := proto.BasicInfo{Attributes: settable(attributes)}
+	return setStep(proto.ClassBasic, b.Append(nil))
 }
 
 // openTag queries the tag of an open reparse point.

@@ -58,36 +58,21 @@ func (s *Share) Remove(name string) error {
 	return pathError("remove", name, s.remove(name))
 }
 
-func (s *Share) remove(name string) error { return s.removeBy(opRemove, opSet, name) }
+func (s *Share) remove(name string) error { return s.removeBy(opRemove, opRemoveIf, name) }
 
 // removeBy removes a file by an operation of the first kind and, if it is read-only, one of the second.
-func (s *Share) removeBy(kind, set opKind, name string) error {
-	remove := operation{kind: kind, name: name, do: deleteFile}
-	err := s.run(remove)
-	if hasStatus(err, proto.StatusCannotDelete) && s.run(operation{kind: set, name: name, do: makeWritable}) == nil {
-		err = s.run(remove)
+func (s *Share) removeBy(kind, readOnly opKind, name string) error {
+	err := s.run(operation{kind: kind, name: name, do: deleteFile})
+	if hasStatus(err, proto.StatusCannotDelete) {
+		err = s.run(operation{kind: readOnly, name: name, do: func(ctx context.Context, v view, remote string) error {
+			return v.removeReadOnly(ctx, remote, func(*proto.CreateResponse) error { return nil })
+		}})
 	}
 	return err
 }
 
-// makeWritable clears the attributes of a file, read-only among them, or of a symbolic link itself.
-func makeWritable(ctx context.Context, t view, remote string) error {
-	req := statRequest(remote)
-	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
-	req.Options = proto.OptionOpenReparsePoint
-	return t.chain(ctx, req, nil, setStep(proto.ClassBasic, modeBits(proto.AttrNormal)))
-}
-
-func modeBits(attrs proto.Attributes) []byte {
-	b := proto.BasicInfo{Attributes: attrs}
-	return b.Append(nil)
-}
-
 func deleteFile(ctx context.Context, t view, remote string) error {
-	req := statRequest(remote)
-	req.Access = proto.AccessDelete | proto.AccessReadAttributes
-	req.Options = proto.OptionOpenReparsePoint
-	return t.chain(ctx, req, nil, setStep(proto.ClassDisposition, proto.AppendDelete(nil)))
+	return t.chain(ctx, removeRequest(remote), nil, removeStep())
 }
 
 // Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
@@ -108,21 +93,21 @@ func (s *Share) RenameNoReplace(oldname, newname string) error {
 // Link makes newname another name of the file oldname (a hard link), as os.Link does. The error matches fs.ErrExist when newname exists,
 // and ErrUnsupported where the server's disk has no such links.
 func (s *Share) Link(oldname, newname string) error {
-	return linkError("link", oldname, newname, s.giveName(oldname, proto.RenameInfo{Name: newname}, view.link))
+	return linkError("link", oldname, newname, s.giveName(opRename, oldname, proto.RenameInfo{Name: newname}, view.link))
 }
 
 func (s *Share) rename(oldname string, to proto.RenameInfo) error {
-	return s.giveName(oldname, to, view.rename)
+	return s.giveName(opRename, oldname, to, view.rename)
 }
 
 // giveName gives the file oldname the name to, in addition or instead. Links in the directories of both names are followed.
-func (s *Share) giveName(oldname string, to proto.RenameInfo, give func(t view, ctx context.Context, from string, to *proto.RenameInfo) error) error {
+func (s *Share) giveName(kind opKind, oldname string, to proto.RenameInfo, give func(t view, ctx context.Context, from string, to *proto.RenameInfo) error) error {
 	remote, err := s.remote(to.Name)
 	if err != nil {
 		return err
 	}
 	var start view
-	return s.run(operation{kind: opRename, name: oldname, do: func(ctx context.Context, t view, from string) error {
+	return s.run(operation{kind: kind, name: oldname, do: func(ctx context.Context, t view, from string) error {
 		located := start.tree != nil // a link led to another tree: the new name must be on that tree, too
 		if !located {
 			start, to.Name = t, remote
@@ -144,24 +129,36 @@ func (s *Share) giveName(oldname string, to proto.RenameInfo, give func(t view, 
 	}})
 }
 
-func (t view) rename(ctx context.Context, from string, to *proto.RenameInfo) error {
+func renameRequest(from string) *proto.CreateRequest {
 	req := statRequest(from)
 	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
+	return req
+}
+
+// renameStep is a SET_INFO in a chain that gives the file the name to.
+func (t view) renameStep(to *proto.RenameInfo) step {
 	to.POSIX = t.posix
 	st := setStep(proto.ClassRename, to.Append(nil))
 	st.target = to.Name
+	return st
+}
+
+func (t view) rename(ctx context.Context, from string, to *proto.RenameInfo) error {
+	req := renameRequest(from)
+	req.Contexts.QueryOnDiskID = true // for markSparse
+	var made fileIdentity
 	var sparse bool
 	err := t.chain(ctx, req, func(calls []*conn.Call) error {
 		r, err := proto.DecodeCreateResponse(calls[0].Message())
 		if err != nil {
 			return t.Malformed(err)
 		}
-		sparse = r.Attributes&proto.AttrSparse != 0
+		made, sparse = fileIdentityOf(&r), r.Attributes&proto.AttrSparse != 0
 		return nil
-	}, st)
+	}, t.renameStep(to))
 	if err == nil && sparse {
-		t.markSparse(ctx, to.Name) // the file is renamed, with or without the mark
+		t.markSparse(ctx, to.Name, made) // the file is renamed, with or without the mark
 	}
 	return err
 }
@@ -178,11 +175,19 @@ func (t view) link(ctx context.Context, from string, to *proto.RenameInfo) error
 }
 
 // markSparse marks a file as sparse that was renamed: Samba 4.17 drops the mark then, and reports no holes without it.
-func (t view) markSparse(ctx context.Context, remote string) error {
+func (t view) markSparse(ctx context.Context, remote string, made fileIdentity) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes
 	req.Options = proto.OptionOpenReparsePoint
-	return t.chain(ctx, req, nil, t.ioctlStep(proto.IoctlRequest{Code: proto.FsctlSetSparse, Input: []byte{1}}))
+	return t.setOf(ctx, req, made, t.ioctlStep(proto.IoctlRequest{Code: proto.FsctlSetSparse, Input: []byte{1}}))
+}
+
+// setOf does one step with the file that create opens, if it is the one that made identifies.
+func (t view) setOf(ctx context.Context, create *proto.CreateRequest, made fileIdentity, st step) error {
+	create.Contexts.QueryOnDiskID = true
+	t.kind = opSetByName
+	same := isMade(made)
+	return t.decide(ctx, create, func(r *proto.CreateResponse) (decision, error) { return decision{steps: []step{st}}, same(r) })
 }
 
 // locate follows the links in the directory of remote, starting at the tree start, and returns the name's
@@ -208,10 +213,16 @@ func (s *Share) modify(kind opKind, name string, class proto.InfoClass, body []b
 	}})
 }
 
+// setRequest opens a file to set what it has besides data.
+func setRequest(remote string) *proto.CreateRequest {
+	req := statRequest(remote)
+	req.Access |= proto.AccessWriteAttributes
+	return req
+}
+
 // setInfo is modify on the tree. options are further ones of the CREATE.
 func (t view) setInfo(ctx context.Context, remote string, options proto.CreateOptions, class proto.InfoClass, body []byte) error {
-	req := statRequest(remote)
-	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
+	req := setRequest(remote)
 	req.Options = options
 	if class == proto.ClassEndOfFile {
 		req.Access |= proto.AccessWriteData
@@ -256,9 +267,9 @@ func (s *Share) Chmod(name string, mode fs.FileMode) error {
 			return pathError("chmod", name, err)
 		}
 	}
-	fi, err := s.stat(name, 0)
-	if err == nil {
-		err = s.modify(opSet, name, proto.ClassBasic, modeInfo(fi, mode))
-	}
-	return pathError("chmod", name, err)
+	return pathError("chmod", name, s.run(operation{kind: opSetByName, name: name, do: func(ctx context.Context, t view, remote string) error {
+		return t.decide(ctx, setRequest(remote), func(r *proto.CreateResponse) (decision, error) {
+			return decision{steps: []step{setStep(proto.ClassBasic, modeInfo(statOf(name, r), mode))}}, nil
+		})
+	}}))
 }

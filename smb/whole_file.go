@@ -183,7 +183,7 @@ func (h *handle) readAll(ctx context.Context) ([]byte, error) {
 
 // WriteFile writes data to the named file in place, and creates it if necessary. An existing file keeps what it has besides data: its
 // attributes, streams, security descriptor, time of creation and other names. Up to 64 KiB take one round trip where one WRITE may have as
-// many (SessionInfo.MaxWrite), and one more to cut a file that was longer. After an error the file may have a part of data, and of what it
+// many (SessionInfo.MaxWrite), and two more to cut a file that was longer. After an error the file may have a part of data, and of what it
 // had before.
 func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
@@ -195,9 +195,12 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 			}
 			create := openRequest(remote, flags, perm)
 			t.emptyByCreate(create, flags)
+			create.Contexts.QueryOnDiskID = true
 			had, err := t.writeSmall(ctx, create, data)
-			if err == nil && had > uint64(len(data)) {
-				err = t.setInfo(ctx, remote, 0, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data))))
+			if err == nil && had.EndOfFile > uint64(len(data)) {
+				req := setRequest(remote)
+				req.Access |= proto.AccessWriteData
+				err = t.setOf(ctx, req, fileIdentityOf(&had), setStep(proto.ClassEndOfFile, proto.AppendSize(nil, uint64(len(data)))))
 			}
 			return err
 		}})
@@ -230,8 +233,8 @@ func (f *File) closeWritten(err error) error {
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
-// cannot write, or not all. had is how many bytes the file had before.
-func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, further ...step) (had uint64, err error) {
+// cannot write, or not all. had is the file as it was before.
+func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, further ...step) (had proto.CreateResponse, err error) {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
 		steps = append(steps, step{
@@ -247,7 +250,7 @@ func (t view) writeSmall(ctx context.Context, create *proto.CreateRequest, data 
 		if err != nil {
 			return t.Malformed(err)
 		}
-		had = opened.EndOfFile
+		had = opened
 		if len(data) == 0 {
 			return nil
 		}
