@@ -81,12 +81,15 @@ func runMove(ctx context.Context, a *app, args []string) error {
 // fails. Without them the link is renamed first, since other servers than Samba rename links: if a later step fails there, the error has the
 // target of a link that is lost.
 func move(share *client.Share, from, to string) error {
-	info, err := share.Lstat(from)
-	if err != nil {
+	var info fs.FileInfo
+	err := share.RenameNoReplaceIf(from, to, func(found fs.FileInfo) error {
+		if info = found; found.Mode()&fs.ModeSymlink != 0 && found.Size() == 0 {
+			return errMayBeLost
+		}
+		return nil
+	})
+	if !errors.Is(err, errMayBeLost) {
 		return err
-	}
-	if info.Mode()&fs.ModeSymlink == 0 || info.Size() > 0 {
-		return share.RenameNoReplace(from, to)
 	}
 	target, err := share.Readlink(from)
 	if err != nil {
@@ -97,21 +100,40 @@ func move(share *client.Share, from, to string) error {
 		if err := makeLink(share, target, to, st); err != nil {
 			return err
 		}
-		return share.Remove(from)
+		return share.RemoveIf(from, isLink)
 	}
 	if err := share.RenameNoReplace(from, to); err != nil {
 		return err
 	}
-	if now, err := share.Lstat(to); err != nil || !now.Mode().IsRegular() || now.Size() > 0 {
-		return err
+	err = share.RemoveIf(to, func(now fs.FileInfo) error {
+		if !now.Mode().IsRegular() || now.Size() > 0 {
+			return errNotLost
+		}
+		return nil
+	})
+	if errors.Is(err, errNotLost) {
+		return nil
 	}
-	if err = share.Remove(to); err == nil {
+	if err == nil {
 		err = makeLink(share, target, to, st)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s was a symbolic link to %q: %w", to, target, err)
 	}
 	return err
+}
+
+var (
+	errMayBeLost = errors.New("a symbolic link that may be lost")
+	errNotLost   = errors.New("the link is renamed")
+)
+
+// isLink is an error for what is no symbolic link.
+func isLink(info fs.FileInfo) error {
+	if info.Mode()&fs.ModeSymlink == 0 {
+		return fs.ErrNotExist
+	}
+	return nil
 }
 
 // makeLink makes a symbolic link with the times of another.

@@ -326,10 +326,14 @@ func (a *app) replace(ctx context.Context, j *job, part string) (err error) {
 	if err == nil {
 		err = out.Sync()
 	}
+	f, onServer := out.(*client.File)
+	if err == nil && onServer {
+		err = f.Chtimes(time.Time{}, j.modified) // another file may get the name when this one is closed
+	}
 	if e := out.Close(); err == nil {
 		err = e
 	}
-	if err == nil {
+	if err == nil && !onServer {
 		err = j.to.Chtimes(j.toName, j.modified)
 	}
 	if err == nil {
