@@ -14,19 +14,27 @@ import (
 
 // attributes are what a copy gets besides data.
 type attributes struct {
-	accessed, modified time.Time      // zero: left to the server
-	mode               *iofs.FileMode // permissions; nil: left to the server
-	uid, gid           int            // -1: left to the server
+	accessed, modified, created time.Time      // zero: left to the server
+	file                        uint32         // MS-FSCC 2.6; 0: left to the server
+	mode                        *iofs.FileMode // permissions; nil: left to the server
+	uid, gid                    int            // -1: left to the server
 }
 
 // attributesFor are those that a copy of src gets: those of its metadata where rclone preserves that, and its time of modification.
-// Owners and permissions are among them with the POSIX extensions.
 func attributesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.OpenOption) (a attributes, err error) {
-	a = attributes{modified: src.ModTime(ctx), uid: -1, gid: -1}
 	meta, err := fs.GetMetadataOptions(ctx, f, src, options)
 	if err != nil {
 		return a, err
 	}
+	if a, err = f.attributesIn(meta); err == nil && a.modified.IsZero() {
+		a.modified = src.ModTime(ctx)
+	}
+	return a, err
+}
+
+// attributesIn are those of metadata. Owners and permissions are among them with the POSIX extensions.
+func (f *Fs) attributesIn(meta fs.Metadata) (a attributes, err error) {
+	a = attributes{uid: -1, gid: -1}
 	read := func(key string, parse func(text string) error) {
 		text, ok := meta[key]
 		if !ok || err != nil {
@@ -36,12 +44,17 @@ func attributesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.O
 			err = fmt.Errorf("%s: metadata %s: %w", Type, key, failed)
 		}
 	}
-	for key, at := range map[string]*time.Time{"mtime": &a.modified, "atime": &a.accessed} {
+	for key, at := range map[string]*time.Time{"mtime": &a.modified, "atime": &a.accessed, "btime": &a.created} {
 		read(key, func(text string) (err error) {
 			*at, err = time.Parse(time.RFC3339Nano, text)
 			return err
 		})
 	}
+	read("attributes", func(text string) error {
+		n, err := strconv.ParseUint(text, 16, 32)
+		a.file = uint32(n)
+		return err
+	})
 	if !f.opt.POSIX {
 		return a, err
 	}
@@ -65,48 +78,100 @@ func attributesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.O
 	return a, err
 }
 
-// owned is a file whose owner and permissions can be set: a *smb.File, or a name.
-type owned interface {
-	Chown(uid, gid int) error
-	Chmod(iofs.FileMode) error
+// set sets what is to be changed of an open file with that name, and returns its description afterwards.
+func (a *attributes) set(file *smb.File, share *smb.Share, name string) (iofs.FileInfo, error) {
+	if !a.accessed.IsZero() || !a.modified.IsZero() {
+		if err := file.Chtimes(a.accessed, a.modified); err != nil {
+			return nil, err
+		}
+	}
+	if !a.created.IsZero() || a.file != 0 {
+		if err := file.SetAttributes(a.created, a.file); err != nil {
+			return nil, err
+		}
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return a.setPOSIX(file, share, name, info)
 }
 
-// named is the file that has a name on a share.
-type named struct {
-	share *smb.Share
-	name  string
+// setNamed is set for the file that was described by before and has the name by now. Another one stays as it is.
+func (a *attributes) setNamed(share *smb.Share, name string, before iofs.FileInfo) (info iofs.FileInfo, err error) {
+	err = settle(func() error {
+		file, err := share.OpenAttributes(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err = isNamed(file, before); err == nil {
+			info, err = a.set(file, share, name)
+		}
+		return err
+	}, never)
+	return info, err
 }
 
-func (n named) Chown(uid, gid int) error       { return n.share.Chown(n.name, uid, gid) }
-func (n named) Chmod(mode iofs.FileMode) error { return n.share.Chmod(n.name, mode) }
+// besides are those that a file does not have yet which info describes.
+func (a attributes) besides(info iofs.FileInfo) attributes {
+	unlessEqual := func(t *time.Time, has time.Time) {
+		if t.Truncate(timeUnit).Equal(has) {
+			*t = time.Time{}
+		}
+	}
+	unlessEqual(&a.modified, info.ModTime())
+	if st, ok := info.Sys().(*smb.FileStat); ok {
+		unlessEqual(&a.accessed, st.LastAccessTime)
+		unlessEqual(&a.created, st.CreationTime)
+		if a.file == st.FileAttributes {
+			a.file = 0
+		}
+	}
+	p := posixOf(info)
+	if p == nil {
+		return a
+	}
+	if id, ok := p.UID(); ok && int64(id) == int64(a.uid) {
+		a.uid = -1
+	}
+	if id, ok := p.GID(); ok && int64(id) == int64(a.gid) {
+		a.gid = -1
+	}
+	if a.mode != nil && *a.mode == info.Mode().Perm() {
+		a.mode = nil
+	}
+	return a
+}
+
+// none reports whether there are none.
+func (a *attributes) none() bool {
+	return a.modified.IsZero() && a.accessed.IsZero() && a.created.IsZero() && a.file == 0 && a.mode == nil && a.uid == -1 && a.gid == -1
+}
+
+// timeUnit is the unit of SMB's times.
+const timeUnit = 100 * time.Nanosecond
 
 // setPOSIX sets the owner, the group and the permissions of a file with that name, which info describes, as far as they are to be changed, and
 // returns its description afterwards. A share without the POSIX extensions has none of them, and few users may set owners: neither is an error.
-func (a *attributes) setPOSIX(file owned, share *smb.Share, name string, info iofs.FileInfo) (iofs.FileInfo, error) {
+func (a *attributes) setPOSIX(file *smb.File, share *smb.Share, name string, info iofs.FileInfo) (iofs.FileInfo, error) {
 	if a.mode == nil && a.uid == -1 && a.gid == -1 {
 		return info, nil
 	}
-	p := posixOf(info)
-	if p == nil { // a handle that was opened again after a loss has no extensions
+	if posixOf(info) == nil { // a handle that was opened again after a loss has no extensions
 		now, err := share.Stat(name)
 		if err != nil {
 			return info, err
 		}
-		if p = posixOf(now); p == nil {
+		if posixOf(now) == nil {
 			return info, nil
 		}
 		info = now
 	}
-	uid, gid := a.uid, a.gid
-	if id, ok := p.UID(); ok && int64(id) == int64(uid) {
-		uid = -1
-	}
-	if id, ok := p.GID(); ok && int64(id) == int64(gid) {
-		gid = -1
-	}
-	owner, mode := uid != -1 || gid != -1, a.mode != nil && *a.mode != info.Mode().Perm()
+	left := a.besides(info)
+	owner := left.uid != -1 || left.gid != -1
 	if owner {
-		err := file.Chown(uid, gid)
+		err := file.Chown(left.uid, left.gid)
 		if errors.Is(err, iofs.ErrPermission) || errors.Is(err, smb.ErrUnsupported) {
 			fs.Debugf(nil, "the owners stay as they are: %v", err)
 			owner, err = false, nil
@@ -115,15 +180,15 @@ func (a *attributes) setPOSIX(file owned, share *smb.Share, name string, info io
 			return info, err
 		}
 	}
-	if mode {
-		if err := file.Chmod(*a.mode); err != nil {
+	if left.mode != nil {
+		if err := file.Chmod(*left.mode); err != nil {
 			return info, err
 		}
 	}
-	if !owner && !mode {
+	if !owner && left.mode == nil {
 		return info, nil
 	}
-	return share.Stat(name)
+	return file.Stat()
 }
 
 // posixOf is what the POSIX extensions say of a file; nil without them.
@@ -132,6 +197,30 @@ func posixOf(info iofs.FileInfo) *smb.POSIXStat {
 		return st.POSIX
 	}
 	return nil
+}
+
+// SetMetadata sets what of metadata the server has a place for.
+func (o *Object) SetMetadata(ctx context.Context, meta fs.Metadata) error {
+	a, err := o.fs.attributesIn(meta)
+	if err != nil {
+		return err
+	}
+	err = o.use(ctx, fs.ErrorObjectNotFound, func(share *smb.Share, name string) error {
+		info, err := o.look(share)(name)
+		if err != nil {
+			return err
+		}
+		if !o.link {
+			info, err = a.setNamed(share, name, info)
+		} else if err = share.Lchtimes(name, a.accessed, a.modified); err == nil {
+			info, err = share.Lstat(name)
+		}
+		if err == nil {
+			o.info = info
+		}
+		return err
+	})
+	return missing(err, fs.ErrorObjectNotFound)
 }
 
 // Metadata returns times and attributes; with the POSIX extensions also the mode and, as far as they are known, the owner and the group.

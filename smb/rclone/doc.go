@@ -15,6 +15,6 @@
 //
 // # Not there
 //
-// Directories have no metadata besides the time of modification. Creation time and attributes are read and not written. There is no ListR:
-// SMB lists one directory at a time, and rclone lists many at once by itself.
+// Directories have no metadata besides the time of modification. There is no ListR: SMB lists one directory at a time, and rclone lists many
+// at once by itself.
 package rclone

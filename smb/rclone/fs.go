@@ -451,6 +451,7 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 	if err != nil {
 		return nil, err
 	}
+	var copied iofs.FileInfo
 	err = f.use(ctx, remote, fs.ErrorCantCopy, func(share *smb.Share, name string) error {
 		source, err := share.Open(from)
 		if err != nil {
@@ -466,7 +467,7 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 			u.abort(ctx)
 			return err
 		}
-		_, err = u.finish(ctx)
+		copied, err = u.finish(ctx)
 		return err
 	})
 	if errors.Is(err, smb.ErrUnsupported) {
@@ -475,28 +476,7 @@ func (f *Fs) Copy(ctx context.Context, src fs.Object, remote string) (fs.Object,
 	if err != nil {
 		return nil, missing(err, fs.ErrorObjectNotFound)
 	}
-	return f.NewObject(ctx, remote)
-}
-
-// setPOSIX sets the owner, the group and the permissions of a file, if there are any to set.
-func (f *Fs) setPOSIX(share *smb.Share, name string, a attributes) error {
-	if a.mode == nil && a.uid == -1 && a.gid == -1 {
-		return nil
-	}
-	info, err := share.Stat(name)
-	if err == nil {
-		_, err = a.setPOSIX(named{share, name}, share, name, info)
-	}
-	return err
-}
-
-// isFollowed reports whether an object's name is that of a symbolic link that is followed.
-func (f *Fs) isFollowed(share *smb.Share, name string) (bool, error) {
-	if !f.opt.CopyLinks {
-		return false, nil
-	}
-	info, err := share.Lstat(name)
-	return err == nil && info.Mode()&iofs.ModeSymlink != 0, err
+	return &Object{fs: f, remote: remote, info: copied}, nil
 }
 
 // Move renames a file, and replaces one that has the name.
@@ -509,32 +489,39 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 	if err != nil {
 		return nil, err
 	}
-	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
-		if link, err := o.fs.isFollowed(share, from); err != nil {
-			return err
-		} else if link {
+	var moved iofs.FileInfo
+	isFile := func(info iofs.FileInfo) error {
+		switch moved = info; {
+		case info.Mode()&iofs.ModeSymlink != 0: // one that is followed, or has taken the file's place
 			return fs.ErrorCantMove
+		case info.IsDir():
+			return fs.ErrorIsDir
 		}
+		return nil
+	}
+	err = f.use(ctx, remote, fs.ErrorCantMove, func(share *smb.Share, name string) error {
 		// Samba 4.17 gives the file the name, in another case, of one that it had not found missing yet. One that this user may not look at can
 		// be replaced.
 		if _, err := share.Lstat(name); err != nil && !errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, iofs.ErrPermission) {
 			return err
 		}
-		move := func() error { return share.Rename(from, name) }
+		move := func() error { return share.RenameIf(from, name, isFile) }
 		if err := f.withParents(share, name, func() error { return rename(f.look(share), o.info, from, name, move) }); err != nil {
 			return err
 		}
-		if !a.modified.Equal(src.ModTime(ctx)) || !a.accessed.IsZero() {
-			if err := share.Chtimes(name, a.accessed, a.modified); err != nil {
-				return err
-			}
+		if a = a.besides(moved); a.none() {
+			return nil
 		}
-		return f.setPOSIX(share, name, a)
+		moved, err = a.setNamed(share, name, moved)
+		return err
 	})
+	if errors.Is(err, fs.ErrorCantMove) {
+		return nil, fs.ErrorCantMove
+	}
 	if err != nil {
 		return nil, missing(err, fs.ErrorObjectNotFound)
 	}
-	return f.NewObject(ctx, remote)
+	return &Object{fs: f, remote: remote, info: moved}, nil
 }
 
 // DirMove renames a directory to a name that does not exist.
@@ -560,21 +547,30 @@ func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string
 		if err != nil {
 			return err
 		}
-		if before.Mode()&iofs.ModeSymlink != 0 {
-			return fs.ErrorCantDirMove
+		isNoLink := func(info iofs.FileInfo) error {
+			if info.Mode()&iofs.ModeSymlink != 0 {
+				return fs.ErrorCantDirMove
+			}
+			return nil
 		}
-		move := func() error { return share.RenameNoReplace(from, name) }
+		move := func() error { return share.RenameNoReplaceIf(from, name, isNoLink) }
 		return f.withParents(share, name, func() error { return rename(share.Lstat, before, from, name, move) })
 	})
-	if errors.Is(err, iofs.ErrExist) {
+	switch {
+	case errors.Is(err, iofs.ErrExist):
 		return fs.ErrorDirExists
+	case errors.Is(err, fs.ErrorCantDirMove):
+		return fs.ErrorCantDirMove
 	}
 	return missing(err, fs.ErrorDirNotFound)
 }
 
 func (f *Fs) DirSetModTime(ctx context.Context, dir string, t time.Time) error {
 	err := f.use(ctx, dir, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
-		return share.Chtimes(name, time.Time{}, t)
+		if f.opt.CopyLinks {
+			return share.Chtimes(name, time.Time{}, t)
+		}
+		return share.Lchtimes(name, time.Time{}, t)
 	})
 	return missing(err, fs.ErrorDirNotFound)
 }

@@ -22,8 +22,9 @@ type Object struct {
 }
 
 var (
-	_ fs.Object     = (*Object)(nil)
-	_ fs.Metadataer = (*Object)(nil)
+	_ fs.Object        = (*Object)(nil)
+	_ fs.Metadataer    = (*Object)(nil)
+	_ fs.SetMetadataer = (*Object)(nil)
 )
 
 func (o *Object) Fs() fs.Info                                     { return o.fs }
@@ -47,9 +48,9 @@ func (o *Object) String() string {
 // SetModTime sets the time of the last modification, of the file or of the link.
 func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 	err := o.use(ctx, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
-		set := share.Chtimes
-		if o.link {
-			set = share.Lchtimes
+		set := share.Lchtimes
+		if o.fs.opt.CopyLinks {
+			set = share.Chtimes
 		}
 		if err := set(name, time.Time{}, t); err != nil {
 			return err

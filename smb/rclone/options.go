@@ -60,8 +60,8 @@ func info() *fs.RegInfo {
 		MetadataInfo: &fs.MetadataInfo{System: map[string]fs.MetadataHelp{
 			"mtime":      {Help: "Time of the last modification.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z"},
 			"atime":      {Help: "Time of the last access.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z"},
-			"btime":      {Help: "Time of creation.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z", ReadOnly: true},
-			"attributes": {Help: "File attributes (MS-FSCC 2.6).", Type: "hexadecimal", Example: "20", ReadOnly: true},
+			"btime":      {Help: "Time of creation.", Type: "RFC 3339", Example: "2006-01-02T15:04:05.9999999Z"},
+			"attributes": {Help: "File attributes (MS-FSCC 2.6). Read-only, hidden, system, archive, temporary, offline and not indexed are set.", Type: "hexadecimal", Example: "20"},
 			"mode":       {Help: "File type and permissions, with the option posix. Permissions alone are set.", Type: "octal, unix style", Example: "0100664"},
 			"uid":        {Help: "Id of the owner, with the option posix, if the server reports it.", Type: "decimal number", Example: "500"},
 			"gid":        {Help: "Id of the group, with the option posix, if the server reports it.", Type: "decimal number", Example: "500"},

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/rclone/rclone/fs"
 	"github.com/tarn-go/tarn/internal/rig"
@@ -28,6 +29,37 @@ func (c counting) Write(p []byte) (int, error) {
 	c.before()
 	return c.Conn.Write(p)
 }
+
+// requests counts those of a remote.
+type requests struct {
+	left      atomic.Int64
+	meanwhile func()
+}
+
+// watchRequests counts the requests of f, in frames, from here on.
+func watchRequests(t *testing.T, f *Fs) *requests {
+	r := new(requests)
+	must(t, f.Shutdown(t.Context()))
+	f.conns.dialer.NoDurable = true // the server would wait for an answer to the break of an oplock, behind the request that waits
+	f.conns.dialer.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return counting{nc, func() {
+			if r.left.Add(-1) == 0 {
+				r.meanwhile()
+			}
+		}}, err
+	}
+	return r
+}
+
+// before calls meanwhile before request n, from 1 on.
+func (r *requests) before(n int64, meanwhile func()) {
+	r.meanwhile = meanwhile
+	r.left.Store(n)
+}
+
+// fewer reports whether there were fewer, and counts no more.
+func (r *requests) fewer() bool { return r.left.Swap(0) > 0 }
 
 // TestReplacedBetweenRequests has another client replace a file by a symbolic link, or a link by a file, before each request of a change in
 // turn. What the link leads to, and the file of the other client, stay as they are.
@@ -99,19 +131,8 @@ func TestReplacedBetweenRequests(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t, path)
-			must(t, f.Shutdown(t.Context()))
-			f.conns.dialer.NoDurable = true // the server would wait for an answer to the break of an oplock, behind the request that waits
-			var left atomic.Int64
-			var meanwhile func()
+			requests := watchRequests(t, f)
 			var there bool
-			f.conns.dialer.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-				return counting{nc, func() {
-					if left.Add(-1) == 0 {
-						meanwhile()
-					}
-				}}, err
-			}
 			for n := int64(1); ; n++ {
 				in := fmt.Sprintf("%s/%d/", c.name, n)
 				put(t, other, in+"target", precious)
@@ -120,11 +141,10 @@ func TestReplacedBetweenRequests(t *testing.T) {
 				}
 				_, err := f.List(t.Context(), in) // the session exists
 				must(t, err)
-				meanwhile = func() { there = c.meanwhile(in) }
-				left.Store(n)
+				requests.before(n, func() { there = c.meanwhile(in) })
 				err = c.change(f, in)
-				if left.Load() > 0 {
-					if left.Store(0); n < 3 {
+				if requests.fewer() {
+					if n < 3 {
 						t.Errorf("the change has %d requests", n-1)
 					}
 					return
@@ -147,5 +167,89 @@ func TestReplacedBetweenRequests(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMovesWhatItHasSeen has another client put a symbolic link in the place of a file or directory before each request of its move in
+// turn: servers lose links that are renamed, and no link is moved.
+func TestMovesWhatItHasSeen(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+	path := configure(t, srv, map[string]string{"LINKS": "true", "CONNECTIONS": "1"})
+	other := open(t, path)
+	for name, change := range map[string]func(f *Fs, in string) error{
+		"file": func(f *Fs, in string) error {
+			o, err := f.NewObject(t.Context(), in+"a")
+			if err == nil {
+				_, err = f.Move(t.Context(), o, in+"b")
+			}
+			return err
+		},
+		"directory": func(f *Fs, in string) error { return f.DirMove(t.Context(), f, in+"a", in+"b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, path)
+			requests := watchRequests(t, f)
+			for n := int64(1); ; n++ {
+				in := fmt.Sprintf("%s/%d/", name, n)
+				if name == "file" {
+					put(t, other, in+"a", "content")
+				} else {
+					must(t, other.Mkdir(t.Context(), in+"a"))
+				}
+				_, err := f.List(t.Context(), in) // the session exists
+				must(t, err)
+				linked := false
+				requests.before(n, func() {
+					err := other.DirMove(t.Context(), other, in+"a", in+"moved away")
+					if o, lookErr := other.NewObject(t.Context(), in+"a"); lookErr == nil {
+						_, err = other.Move(t.Context(), o, in+"moved away")
+					}
+					if err == nil {
+						_, err = other.Put(t.Context(), strings.NewReader("target"), described(in+"a.rclonelink", 6))
+					}
+					linked = err == nil
+				})
+				err = change(f, in)
+				if requests.fewer() {
+					return
+				}
+				if o, lookErr := other.NewObject(t.Context(), in+"a.rclonelink"); linked && lookErr != nil {
+					t.Errorf("before request %d: the link is not there: %v, %v; the move: %v", n, o, lookErr, err)
+				}
+			}
+		})
+	}
+}
+
+// TestMoveSetsItsFile moves a file and sets its time of modification, while another client replaces it before each request in turn. The other
+// client's file keeps its time.
+func TestMoveSetsItsFile(t *testing.T) {
+	path, _ := remote(t, rig.Signed, map[string]string{"CONNECTIONS": "1"})
+	other, f := open(t, path), open(t, path)
+	requests := watchRequests(t, f)
+	ctx, ci := fs.AddConfig(t.Context())
+	set := time.Unix(1.2e9, 0)
+	ci.Metadata, ci.MetadataSet = true, fs.Metadata{"mtime": set.Format(time.RFC3339)}
+	for n := int64(1); ; n++ {
+		in := fmt.Sprint(n, "/")
+		put(t, other, in+"a", "content")
+		put(t, other, in+"c", "precious")
+		o, err := f.NewObject(ctx, in+"a")
+		must(t, err)
+		c, err := other.NewObject(ctx, in+"c")
+		must(t, err)
+		requests.before(n, func() { other.Move(t.Context(), c, in+"b") })
+		moved, err := f.Move(ctx, o, in+"b")
+		if requests.fewer() {
+			if err != nil || !moved.ModTime(ctx).Equal(set) || n < 4 {
+				t.Errorf("moved with %d requests: %v, %v", n-1, moved, err)
+			}
+			return
+		}
+		o, err = other.NewObject(ctx, in+"b")
+		must(t, err)
+		if want := map[int64]time.Time{7: set, 8: time.Unix(1e9, 0)}[o.Size()]; !o.ModTime(ctx).Equal(want) && (o.Size() == 8 || err == nil) {
+			t.Errorf("before request %d: a file of %d bytes has time %v; the move: %v", n, o.Size(), o.ModTime(ctx), err)
+		}
 	}
 }

@@ -117,14 +117,7 @@ func isNamed(file *smb.File, named iofs.FileInfo) error {
 
 // finish sets the attributes of a complete file, closes it and describes it. If that fails, the file is removed as discardFile says.
 func (u *upload) finish(ctx context.Context) (iofs.FileInfo, error) {
-	var info iofs.FileInfo
-	err := u.file.Chtimes(u.accessed, u.modified)
-	if err == nil {
-		info, err = u.file.Stat()
-	}
-	if err == nil {
-		info, err = u.setPOSIX(u.file, u.share, u.name, info)
-	}
+	info, err := u.set(u.file, u.share, u.name)
 	if closeErr := u.file.Close(); err == nil {
 		err = closeErr
 	}
