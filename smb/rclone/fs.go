@@ -509,10 +509,13 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		if err := f.withParents(share, name, func() error { return rename(f.look(share), o.info, from, name, move) }); err != nil {
 			return err
 		}
-		if a = a.besides(moved); a.none() {
-			return nil
+		left := a.besides(moved)
+		if a.file&archive == 0 {
+			left.file = a.file
 		}
-		moved, err = a.setNamed(share, name, moved)
+		if !left.none() {
+			moved, err = left.setNamed(share, name, moved)
+		}
 		return err
 	})
 	if errors.Is(err, fs.ErrorCantMove) {
@@ -523,6 +526,9 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 	}
 	return &Object{fs: f, remote: remote, info: moved}, nil
 }
+
+// archive is the attribute that servers such as Samba give a file that is renamed.
+const archive = 0x20
 
 // DirMove renames a directory to a name that does not exist.
 func (f *Fs) DirMove(ctx context.Context, src fs.Fs, srcRemote, dstRemote string) error {
