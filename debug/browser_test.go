@@ -234,6 +234,10 @@ func TestBrowserPhoneAndDark(t *testing.T) {
 	if light, dark := v.schemes(); light == dark {
 		t.Errorf("the background is %s in light and in dark", light)
 	}
+	v.must(v.Eval(v.ctx, `document.querySelector(".tabs a[href*=long]").click()`, nil))
+	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent.includes("long")`)
+	v.must(v.Size(v.ctx, 360, 800, 1))
+	v.until(`innerWidth == 360 && document.documentElement.scrollWidth <= innerWidth`)
 	v.must(v.Eval(v.ctx, `document.querySelector(".tabs a[href*=other]").click()`, nil))
 	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "other"`)
 	v.content()
