@@ -42,12 +42,11 @@ func stoppedLinkOf(refusal *conn.Refusal) *stoppedLink {
 func (s *Share) follow(ctx context.Context, t view, remote string, op func(ctx context.Context, t view, remote string) error) error {
 	for range maxLinks {
 		err := op(ctx, t, remote)
-		var refused *ResponseError
-		var final *finalError
-		if errors.As(err, &final) {
+		if final, ok := errors.AsType[*finalError](err); ok {
 			return final.err
 		}
-		if !errors.As(err, &refused) {
+		refused, ok := errors.AsType[*ResponseError](err)
+		if !ok {
 			return err
 		}
 		switch {

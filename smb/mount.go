@@ -56,8 +56,7 @@ func (m *mount) connected() bool {
 // tree is connectedTree for an operation on a file.
 func (m *mount) tree(ctx context.Context, roots *rootCount) (*tree, error) {
 	t, err := m.connectedTree(ctx, roots)
-	var refused *ResponseError
-	if errors.As(err, &refused) && refused.Command == proto.CommandTreeConnect.String() && !errors.Is(err, ErrConnLost) {
+	if refused, ok := errors.AsType[*ResponseError](err); ok && refused.Command == proto.CommandTreeConnect.String() && !errors.Is(err, ErrConnLost) {
 		err = &lostError{ErrShareLost, err}
 	}
 	return t, err
