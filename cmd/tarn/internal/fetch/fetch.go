@@ -48,6 +48,9 @@ func Snapshot(ctx context.Context, address, format string, header http.Header) (
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	data, err := Get(ctx, u.String(), header)
+	if errors.Is(err, ErrAnswer) {
+		return nil, fmt.Errorf("%w; give the address of a debug page", err)
+	}
 	if err != nil {
 		return nil, err
 	}
