@@ -90,10 +90,12 @@ func defaultDialOptions() dialOptions {
 	}
 }
 
-// dialOption is a DialOption that sets o.
-type dialOption func(o *dialOptions)
+// dialOption returns a DialOption that calls set. It is a pointer, as grpc-go's, because interfaces that hold functions cannot be compared.
+func dialOption(set func(o *dialOptions)) DialOption { return &dialSetter{set} }
 
-func (set dialOption) apply(o *dialOptions) { set(o) }
+type dialSetter struct{ set func(o *dialOptions) }
+
+func (f *dialSetter) apply(o *dialOptions) { f.set(o) }
 
 // JoinDialOptions is opts as one option, for packages that need several. Without any it changes nothing.
 func JoinDialOptions(opts ...DialOption) DialOption {

@@ -41,3 +41,15 @@ func TestEmptyOptions(t *testing.T) {
 func noOption() (rpc.DialOption, error) { return nil, errors.New("none") }
 
 func noServerOption() (rpc.ServerOption, error) { return nil, errors.New("none") }
+
+// TestOptionsCompare: programs' tests compare options, of which grpc-go's are pointers. Of functions a comparison panics.
+func TestOptionsCompare(t *testing.T) {
+	dial := rpc.WithUserAgent("program")
+	if same := dial; same != dial || dial == rpc.WithUserAgent("program") {
+		t.Error("an option equals another, or not itself")
+	}
+	server := rpc.MaxRecvMsgSize(1)
+	if same := server; same != server || server == rpc.MaxRecvMsgSize(1) {
+		t.Error("an option of a server equals another, or not itself")
+	}
+}

@@ -81,10 +81,12 @@ func defaultServerOptions() serverOptions {
 	}
 }
 
-// serverOption is a ServerOption that sets o.
-type serverOption func(o *serverOptions)
+// serverOption returns a ServerOption that calls set; a pointer, see dialOption.
+func serverOption(set func(o *serverOptions)) ServerOption { return &serverSetter{set} }
 
-func (set serverOption) apply(o *serverOptions) { set(o) }
+type serverSetter struct{ set func(o *serverOptions) }
+
+func (f *serverSetter) apply(o *serverOptions) { f.set(o) }
 
 // JoinServerOptions is opts as one option, for packages that need several. Without any it changes nothing.
 func JoinServerOptions(opts ...ServerOption) ServerOption {
@@ -289,7 +291,7 @@ func ForceServerCodecV2(c encoding.CodecV2) ServerOption {
 }
 
 // NumStreamWorkers says how many idle handler goroutines are kept for the next calls; 1024 unless set. They
-// end after some time without work.
+// end after some time without work, and with the last connection.
 func NumStreamWorkers(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.idleWorkers = int(min(n, math.MaxInt32)) })
 }

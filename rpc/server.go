@@ -32,9 +32,9 @@ type Server struct {
 	fieldsReader // of ServeHTTP
 
 	opts         serverOptions
-	workers      *workers.Pool[*serverCall]
-	accepts      string   // grpc-accept-encoding
-	acceptsField []string // the same as the value of an http.Header; never changed
+	workers      *workers.Pool[*serverCall] // open while there is a connection
+	accepts      string                     // grpc-accept-encoding
+	acceptsField []string                   // the same as the value of an http.Header; never changed
 	maker        *h2.Maker
 	web          *webPort
 	unary        grpc.UnaryServerInterceptor
@@ -330,6 +330,9 @@ func (s *Server) serveConn(nc *accepted) {
 	c := newServerConn(s, in)
 	s.mu.Lock()
 	delete(s.raw, nc)
+	if len(s.conns) == 0 {
+		s.workers.Open()
+	}
 	s.conns[c] = struct{}{}
 	state := s.stopping
 	s.mu.Unlock()
@@ -411,7 +414,6 @@ func (s *Server) Stop() {
 	if s.opts.waitHandlers {
 		s.handlers.Wait()
 	}
-	s.workers.Close()
 	s.web.streams.Close()
 	s.entity.Remove()
 }
@@ -439,7 +441,6 @@ func (s *Server) GracefulStop() {
 	s.mu.Lock()
 	s.stopping = stopped
 	s.mu.Unlock()
-	s.workers.Close()
 	s.web.streams.Close()
 	s.entity.Remove()
 }

@@ -99,6 +99,9 @@ func (c *serverConn) ended(error) {
 	c.entity.Remove()
 	s.mu.Lock()
 	delete(s.conns, c)
+	if len(s.conns) == 0 {
+		s.workers.Close()
+	}
 	s.mu.Unlock()
 	s.untag(c.ctx)
 }

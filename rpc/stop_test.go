@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 )
@@ -332,4 +335,44 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	default:
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	}
+}
+
+// TestNoIdleWorkersWithoutConnections: when its last connection has ended, a server that still accepts has no goroutine that waits for
+// requests, because programs' tests look for those that are left. The next connection has them again.
+func TestNoIdleWorkersWithoutConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+		pb.RegisterTestServiceServer(s, &testService{})
+		lis := servePiped(t, s)
+		for range 2 {
+			cc, err := rpc.NewClient("passthrough:///pipe", rpc.WithContextDialer(lis.dial), rpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pb.NewTestServiceClient(cc).EmptyCall(t.Context(), &pb.Empty{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := workerStacks(); n != 1 {
+				t.Errorf("%d workers after a call, want 1", n)
+			}
+			cc.Close()
+			synctest.Wait()
+			if n := workerStacks(); n != 0 {
+				t.Errorf("%d workers without a connection, want none", n)
+			}
+		}
+	})
+}
+
+// workerStacks returns how many goroutines of the test's bubble run or wait for handlers.
+func workerStacks() (n int) {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	for g := range strings.SplitSeq(string(buf), "\n\n") {
+		if strings.Contains(g, "synctest bubble") && strings.Contains(g, "/internal/workers.") {
+			n++
+		}
+	}
+	return n
 }
