@@ -46,10 +46,15 @@ func TestSetAttributes(t *testing.T) {
 			must(t, err)
 			_, err = f.WriteString("content")
 			must(t, err)
+			queried, err := f.ID()
+			must(t, err)
 			set(f, made, given|proto.AttrDirectory|proto.AttrSparse)
 			has("file", made, given)
 
 			f = attributesOf("file")
+			if id, err := f.ID(); id != queried || err != nil || id == 0 {
+				t.Errorf("CREATE has returned the id %d, %v; a query %d", id, err, queried)
+			}
 			if _, err := f.Read(make([]byte, 1)); !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("read: %v", err)
 			}

@@ -197,8 +197,16 @@ func sameFile(ctx context.Context, a, b *openFile) (same, known bool, err error)
 	return same, same, nil
 }
 
-// fileID queries the file's id on its volume; zero when it has none.
-func (h *openFile) fileID(ctx context.Context) (id uint64, err error) {
+// fileID is the file's id on its volume, as CREATE has returned it or, if that was not asked for it, the server does now; zero when it has none.
+func (h *openFile) fileID(ctx context.Context) (uint64, error) {
+	if h.made.id == 0 {
+		return h.openID(ctx)
+	}
+	return h.made.id, h.run(ctx, opQueryFile, func(*tree, proto.FileID) error { return nil })
+}
+
+// openID queries the id of the file, which no other file has: that the server answers shows that it has the file open.
+func (h *openFile) openID(ctx context.Context) (id uint64, err error) {
 	err = h.run(ctx, opQueryFile, func(t *tree, file proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8, FileID: file}
 		return t.query(ctx, &req, func(b []byte) error {

@@ -177,7 +177,7 @@ func (f *File) chmod(mode fs.FileMode) error {
 
 // setByName sends a SET_INFO on a handle of the file with the right access, which f may not have, if the name is still that of the open file.
 func (f *File) setByName(ctx context.Context, access proto.Access, request func(proto.FileID) *proto.SetInfoRequest) error {
-	id, err := f.h.fileID(ctx)
+	id, err := f.h.openID(ctx)
 	if err != nil {
 		return err
 	}

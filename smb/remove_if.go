@@ -41,7 +41,7 @@ func (f *File) Remove() error {
 }
 
 func (h *openFile) remove(ctx context.Context) error {
-	id, err := h.fileID(ctx)
+	id, err := h.openID(ctx)
 	open := err == nil && id != 0 // while it is, no other file has its id
 	at := &Share{m: h.m, ctx: ctx, snapshot: h.snapshot}
 	return at.runIn(ctx, operation{kind: opRemoveIf, name: h.remote, do: func(ctx context.Context, v view, remote string) error {
