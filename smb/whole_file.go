@@ -160,10 +160,10 @@ func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
 
 // readAll reads from the start of the file to its end.
 func (h *handle) readAll(ctx context.Context) ([]byte, error) {
-	// The length comes from the server: memory is allocated as bytes arrive.
-	const trust = 8 << 20
+	// The length comes from the server: memory is allocated as bytes arrive. Each time it grows all of them are copied.
+	const first, second = 8 << 20, 256 << 20
 	size := h.length.Load()
-	b := make([]byte, 0, min(size, trust)+1)
+	b := make([]byte, 0, min(size, first)+1)
 	for {
 		n, err := h.transfer(ctx, reading, b[len(b):cap(b)], int64(len(b)))
 		b = b[:len(b)+n]
@@ -174,7 +174,11 @@ func (h *handle) readAll(ctx context.Context) ([]byte, error) {
 			return b, err
 		}
 		if len(b) == cap(b) {
-			grown := make([]byte, len(b), min(int64(2*cap(b)), max(size+1, int64(cap(b)+trust))))
+			next := 2 * int64(cap(b)) // the file has grown
+			if size >= int64(cap(b)) {
+				next = min(max(next, second), size+1)
+			}
+			grown := make([]byte, len(b), next)
 			copy(grown, b)
 			b = grown
 		}
