@@ -9,4 +9,4 @@ require (
 	golang.org/x/crypto v0.45.0
 )
 
-require golang.org/x/sys v0.38.0 // indirect
+require golang.org/x/sys v0.48.0 // indirect

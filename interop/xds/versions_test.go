@@ -9,7 +9,7 @@ import (
 )
 
 // versions are releases of grpc-go besides the one of go.mod: the lowest that package rpc supports, and those between.
-var versions = []string{"v1.83.0", "v1.84.0"}
+var versions = []string{"v1.83.2", "v1.84.0"}
 
 // TestVersions runs the tests of this package with other releases of grpc-go; with TARN_LONG=1, because each takes minutes to compile.
 func TestVersions(t *testing.T) {
