@@ -23,5 +23,5 @@ for dir in "${modules[@]}"; do
 	(cd "$work/tree/$dir" && apidiff -m -w "$work/old" "$module")
 	(cd "$dir" && apidiff -m -w "$work/new" "$module")
 	apidiff -m "$work/old" "$work/new" > "$work/changes" 2> "$work/errors" || { cat "$work/errors" >&2; exit 1; }
-	[ ! -s "$work/changes" ] || { echo "$module"; sed 's/^/  /' "$work/changes"; }
+	if [ -s "$work/changes" ]; then echo "$module"; sed 's/^/  /' "$work/changes"; else echo "$module: the same"; fi
 done
