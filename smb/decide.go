@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"io/fs"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -23,7 +24,7 @@ func (v view) decide(ctx context.Context, create *proto.CreateRequest, look func
 	d, err := look(&r)
 	change := v.effectOn(create.Name, renamedTo(d.steps))
 	if err == nil && len(d.steps) > 0 && len(d.undo) == 0 {
-		closed, err := v.finish(ctx, change, r.FileID, d.steps)
+		closed, err := v.performAndClose(ctx, change, r.FileID, d.steps)
 		if err != conn.ErrNoCredits {
 			if !closed {
 				v.closeOpened(ctx, r.FileID)
@@ -45,8 +46,8 @@ func (v view) decide(ctx context.Context, create *proto.CreateRequest, look func
 	return err
 }
 
-// finish sends steps and CLOSE in one frame. closed is whether the server has closed the file.
-func (v view) finish(ctx context.Context, change conn.Effect, id proto.FileID, steps []step) (closed bool, err error) {
+// performAndClose sends steps and CLOSE in one frame. closed is whether the server has closed the file.
+func (v view) performAndClose(ctx context.Context, change conn.Effect, id proto.FileID, steps []step) (closed bool, err error) {
 	frame := make([]conn.Compounded, 0, 3)
 	for i := range steps {
 		frame = append(frame, v.compounded(&steps[i], id))
@@ -81,4 +82,48 @@ func (v view) closeOpened(ctx context.Context, id proto.FileID) error {
 	until, cancel := v.m.s.closing(ctx)
 	defer cancel()
 	return v.closeID(until, id)
+}
+
+// described returns a function that calls check with a description of a file that was opened by name.
+func (v view) described(ctx context.Context, name string, check func(fs.FileInfo) error) func(*proto.CreateResponse) error {
+	return func(r *proto.CreateResponse) error {
+		fi := statOf(name, r)
+		if fi.attributes&proto.AttrReparsePoint != 0 && fi.tag == 0 {
+			var err error
+			if fi.tag, err = v.openTag(ctx, r.FileID); err != nil {
+				return err
+			}
+		}
+		return check(fi)
+	}
+}
+
+// openTag queries the tag of an open reparse point.
+func (t *tree) openTag(ctx context.Context, id proto.FileID) (tag uint32, err error) {
+	req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8, FileID: id}
+	err = t.query(ctx, &req, func(b []byte) (err error) {
+		_, tag, err = proto.DecodeAttributeTagInfo(b)
+		return err
+	})
+	return tagOr(tag, err)
+}
+
+var errAnotherFile error = &classError{"the name is that of another file", fs.ErrNotExist}
+
+// isMade returns a function that fails for other files than the one that made identifies.
+func isMade(made fileIdentity) func(*proto.CreateResponse) error {
+	return func(r *proto.CreateResponse) error {
+		if fileIdentityOf(r) != made {
+			return errAnotherFile
+		}
+		return nil
+	}
+}
+
+// setOf does one step with the file that create opens, if it is the one that made identifies.
+func (v view) setOf(ctx context.Context, create *proto.CreateRequest, made fileIdentity, st step) error {
+	create.Contexts.QueryOnDiskID = true
+	v.kind = opSetByName
+	same := isMade(made)
+	return v.decide(ctx, create, func(r *proto.CreateResponse) (decision, error) { return decision{steps: []step{st}}, same(r) })
 }

@@ -16,20 +16,6 @@ func (s *Share) RemoveIf(name string, check func(fs.FileInfo) error) error {
 	}}))
 }
 
-// described returns a function that calls check with a description of a file that was opened by name.
-func (v view) described(ctx context.Context, name string, check func(fs.FileInfo) error) func(*proto.CreateResponse) error {
-	return func(r *proto.CreateResponse) error {
-		fi := statOf(name, r)
-		if fi.attributes&proto.AttrReparsePoint != 0 && fi.tag == 0 {
-			var err error
-			if fi.tag, err = v.openTag(ctx, r.FileID); err != nil {
-				return err
-			}
-		}
-		return check(fi)
-	}
-}
-
 // Remove removes the file that f has opened, read-only or not, by the name at which f has found it. If the name is that of another file by
 // now, which then stays, or of none, the error matches fs.ErrNotExist. The file is there for those who have it open, f among them, until all
 // have closed it. f may be closed before if it was opened without os.O_TRUNC, or with os.O_EXCL; otherwise Remove may take its file for
@@ -53,18 +39,6 @@ func (h *openFile) remove(ctx context.Context) error {
 			return errAnotherFile
 		})
 	}})
-}
-
-var errAnotherFile error = &classError{"the name is that of another file", fs.ErrNotExist}
-
-// isMade returns a function that fails for other files than the one that made identifies.
-func isMade(made fileIdentity) func(*proto.CreateResponse) error {
-	return func(r *proto.CreateResponse) error {
-		if fileIdentityOf(r) != made {
-			return errAnotherFile
-		}
-		return nil
-	}
 }
 
 // removeIf opens the file remote without following a link, and removes it by its handle if check returns nil.
@@ -111,14 +85,4 @@ func (v view) removeReadOnly(ctx context.Context, remote string, check func(*pro
 func attributesStep(attributes proto.Attributes) step {
 	b := proto.BasicInfo{Attributes: settable(attributes)}
 	return setStep(proto.ClassBasic, b.Append(nil))
-}
-
-// openTag queries the tag of an open reparse point.
-func (t *tree) openTag(ctx context.Context, id proto.FileID) (tag uint32, err error) {
-	req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8, FileID: id}
-	err = t.query(ctx, &req, func(b []byte) (err error) {
-		_, tag, err = proto.DecodeAttributeTagInfo(b)
-		return err
-	})
-	return tagOr(tag, err)
 }

@@ -26,8 +26,9 @@ func (s *Share) renameIf(oldname string, to proto.RenameInfo, check func(fs.File
 		}
 		req := renameRequest(from)
 		req.Contexts.QueryOnDiskID = true
+		look := v.described(ctx, oldname, check)
 		var made fileIdentity
-		sparse, look := false, v.described(ctx, oldname, check)
+		var sparse bool
 		err := v.decide(ctx, req, func(r *proto.CreateResponse) (decision, error) {
 			made, sparse = fileIdentityOf(r), r.Attributes&proto.AttrSparse != 0
 			return decision{steps: []step{v.renameStep(to)}}, look(r)

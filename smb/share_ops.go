@@ -182,14 +182,6 @@ func (t view) markSparse(ctx context.Context, remote string, made fileIdentity) 
 	return t.setOf(ctx, req, made, t.ioctlStep(proto.IoctlRequest{Code: proto.FsctlSetSparse, Input: []byte{1}}))
 }
 
-// setOf does one step with the file that create opens, if it is the one that made identifies.
-func (t view) setOf(ctx context.Context, create *proto.CreateRequest, made fileIdentity, st step) error {
-	create.Contexts.QueryOnDiskID = true
-	t.kind = opSetByName
-	same := isMade(made)
-	return t.decide(ctx, create, func(r *proto.CreateResponse) (decision, error) { return decision{steps: []step{st}}, same(r) })
-}
-
 // locate follows the links in the directory of remote, starting at the tree start, and returns the name's
 // form on the tree on. A file cannot be moved to another tree.
 func (s *Share) locate(ctx context.Context, start, on view, remote string) (string, error) {

@@ -160,7 +160,8 @@ func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
 
 // readAll reads from the start of the file to its end.
 func (h *handle) readAll(ctx context.Context) ([]byte, error) {
-	// The length comes from the server: memory is allocated as bytes arrive. Each time it grows all of them are copied.
+	// The server states the length, which may be wrong: memory is allocated as bytes arrive. Each allocation after the first copies all of
+	// them, so the second is for most files the last.
 	const first, second = 8 << 20, 256 << 20
 	size := h.length.Load()
 	b := make([]byte, 0, min(size, first)+1)
