@@ -290,6 +290,12 @@ func eachCalls() []eachCall {
 		}),
 		onShare("OpenAttributes", repeated, openAndClose(func(s *smb.Share) (*smb.File, error) { return s.OpenAttributes("big") })),
 		onShare("Symlink", notRepeated, func(_ *faultyShare, s *smb.Share) error { return s.Symlink("target", "new") }),
+		onShare("SymlinkTimes", notRepeated, func(e *faultyShare, s *smb.Share) error {
+			return e.exists("new", s.SymlinkTimes("target", "new", time.Time{}, time.Unix(1e9, 0)))
+		}),
+		onShare("LchtimesIf", repeated, func(e *faultyShare, s *smb.Share) error {
+			return s.LchtimesIf("big", time.Time{}, time.Unix(1e9, 0), e.isBig)
+		}),
 		onShare("Readlink", repeated, func(_ *faultyShare, s *smb.Share) error {
 			to, err := s.Readlink("small")
 			if err == nil && to != "target" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
@@ -179,7 +180,17 @@ func (s *Share) Symlink(oldname, newname string) error {
 	return linkError("symlink", oldname, newname, s.symlink(oldname, newname))
 }
 
-func (s *Share) symlink(oldname, newname string) error {
+// SymlinkTimes is [Share.Symlink] of a link with the times of the last access and the last write that [Share.Lchtimes] would set, in the
+// same round trip: they are those of the link that was made, also if another client gives its name to another file.
+func (s *Share) SymlinkTimes(oldname, newname string, atime, mtime time.Time) error {
+	if !storable(atime) || !storable(mtime) {
+		return linkError("symlink", oldname, newname, errTooEarly)
+	}
+	return linkError("symlink", oldname, newname, s.symlink(oldname, newname, setStep(proto.ClassBasic, timesInfo(atime, mtime))))
+}
+
+// symlink makes a symbolic link, and does the further steps with it.
+func (s *Share) symlink(oldname, newname string, further ...step) error {
 	if !isLinkTarget(oldname) {
 		return ErrName
 	}
@@ -212,7 +223,8 @@ func (s *Share) symlink(oldname, newname string) error {
 		if t.posix {
 			create.Options &^= proto.OptionDirectory
 		}
-		return t.chain(ctx, create, nil, t.ioctlStep(ioctl)) // which removes a file that cannot be made a link
+		steps := append([]step{t.ioctlStep(ioctl)}, further...)
+		return t.chain(ctx, create, nil, steps...) // which removes a file that cannot be made a link
 	}})
 	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba answers with this status when it has no reparse points
 		err = fmt.Errorf("%w: %w", ErrUnsupported, err)

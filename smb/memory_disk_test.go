@@ -51,6 +51,7 @@ type memoryNode struct {
 	// attributes are those that SET_INFO has set, without those of a directory or a sparse file.
 	attributes proto.Attributes
 	created    proto.Filetime // 0: the id
+	written    proto.Filetime // that SET_INFO has set
 	// pinned files cannot be removed.
 	pinned bool
 }
@@ -372,6 +373,9 @@ func (m *memoryDisk) setInfo(c *script.Conn, msg *script.Message, h *memoryHandl
 			}
 			if t := proto.Filetime(le.Uint64(data)); t != 0 {
 				h.node.created = t
+			}
+			if t := proto.Filetime(le.Uint64(data[16:])); t != 0 {
+				h.node.written = t
 			}
 		case proto.ClassDisposition:
 			refusal := proto.StatusSuccess

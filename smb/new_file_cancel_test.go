@@ -103,6 +103,9 @@ func TestUnfinishedFileReplaced(t *testing.T) {
 		"small WriteNewFile": func(s *smb.Share) error { return s.WriteNewFile("dir/new", random(500), 0o666, time.Time{}) },
 		"large WriteNewFile": func(s *smb.Share) error { return s.WriteNewFile("dir/new", random(100_000), 0o666, time.Time{}) },
 		"Symlink":            func(s *smb.Share) error { return s.Symlink("target", "dir/new") },
+		"SymlinkTimes": func(s *smb.Share) error {
+			return s.SymlinkTimes("target", "dir/new", time.Time{}, time.Unix(1e9, 0))
+		},
 	}
 	for _, kind := range append(kinds(), "plain/one credit") {
 		for call, run := range calls {

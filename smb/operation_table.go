@@ -168,7 +168,7 @@ func (k opKind) rule() opRule {
 	case opRenameIf:
 		return opRule{methods: "`RenameIf`, `RenameNoReplaceIf`", repeat: sentOnce, changes: opensFiles | changesNames, undone: undoOpen}
 	case opSymlink:
-		return opRule{methods: "`Symlink`", repeat: sentOnce, changes: changesNames, undone: undoCreate}
+		return opRule{methods: "`Symlink`, `SymlinkTimes`", repeat: sentOnce, changes: changesNames, undone: undoCreate}
 	case opRemove:
 		return opRule{methods: "`Remove`, `RemoveStream`", repeat: sentOnce, changes: changesNames}
 	case opRemoveIf:
@@ -194,7 +194,7 @@ func (k opKind) rule() opRule {
 	case opSetFile:
 		return opRule{methods: "`File.Chtimes`, `File.Chmod`, `SetAttributes`, `SetSparse`", links: noName, changes: changesAttributes}
 	case opSetByName:
-		return opRule{methods: "`Chmod`, `File.Chown`; `File.Chmod` of a file that was opened again; cutting a file for `WriteFile`", changes: opensFiles | changesAttributes, undone: undoOpen}
+		return opRule{methods: "`Chmod`, `LchtimesIf`, `File.Chown`; `File.Chmod` of a file opened again; cutting one for `WriteFile`", changes: opensFiles | changesAttributes, undone: undoOpen}
 	case opCopy:
 		return opRule{methods: "`Copy`, `CopyFrom`, `CopyRange`, after their files are open", links: noName, changes: changesContent}
 	case opLock:

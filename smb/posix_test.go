@@ -119,6 +119,30 @@ func testPOSIX(t *testing.T, mode rig.Mode) {
 	if fi := must1(share.Lstat("dir/made"))(t); fi.Mode().Type() != fs.ModeSymlink {
 		t.Errorf("the link that was made has mode %v", fi.Mode())
 	}
+	then := time.Unix(1e9, 0)
+	must(t, share.SymlinkTimes("a", "dir/timed", then, then.Add(time.Hour)))
+	timed := must1(share.Lstat("dir/timed"))(t)
+	if to, err := share.Readlink("dir/timed"); to != "a" || err != nil || !timed.ModTime().Equal(then.Add(time.Hour)) ||
+		!timed.Sys().(*smb.FileStat).LastAccessTime.Equal(then) {
+		t.Errorf("the link with times leads to %q, %v: %+v", to, err, timed.Sys())
+	}
+	refusal := errors.New("refused")
+	if err := share.LchtimesIf("dir/timed", time.Time{}, then, func(fs.FileInfo) error { return refusal }); !errors.Is(err, refusal) {
+		t.Errorf("times that the check refuses: %v", err)
+	}
+	must(t, share.LchtimesIf("dir/timed", time.Time{}, then, func(fi fs.FileInfo) error {
+		if fi.Sys().(*smb.FileStat).FileID != timed.Sys().(*smb.FileStat).FileID || fi.Mode() != timed.Mode() ||
+			!fi.ModTime().Equal(timed.ModTime()) {
+			t.Errorf("checked %v, %+v", fi.Mode(), fi.Sys())
+		}
+		return nil
+	}))
+	if fi := must1(share.Lstat("dir/timed"))(t); !fi.ModTime().Equal(then) {
+		t.Errorf("the link has time %v", fi.ModTime())
+	}
+	if fi := must1(share.Stat("dir/a"))(t); fi.ModTime().Equal(then) {
+		t.Error("the link's target has its time")
+	}
 	must(t, share.Symlink("dir", "linked"))
 	if to, err := share.Readlink("linked"); to != "dir" || err != nil {
 		t.Errorf("the link to a directory leads to %q, %v", to, err)

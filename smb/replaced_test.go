@@ -17,8 +17,9 @@ import (
 func TestReplacedBetweenRequests(t *testing.T) {
 	const precious = "the content of another client, which is longer than what is written"
 	is := func(content string, a proto.Attributes) func(*memoryNode) bool {
-		return func(n *memoryNode) bool { return string(n.data) == content && n.all() == a }
+		return func(n *memoryNode) bool { return string(n.data) == content && n.all() == a && n.written == 0 }
 	}
+	then := time.Unix(1e9, 0)
 	isSmall := func(fi fs.FileInfo) error {
 		if fi.Size() != 5000 {
 			return errors.New("another file")
@@ -44,6 +45,8 @@ func TestReplacedBetweenRequests(t *testing.T) {
 		{name: "RenameIf of a sparse file", before: func(old *memoryNode) { old.sparse = true },
 			change: func(s *smb.Share) error { return s.RenameIf("small", "new", isSmall) }, stays: true},
 		{name: "RenameNoReplaceIf", change: func(s *smb.Share) error { return s.RenameNoReplaceIf("small", "new", isSmall) }, stays: true},
+		{name: "LchtimesIf", change: func(s *smb.Share) error { return s.LchtimesIf("small", time.Time{}, then, isSmall) }, stays: true},
+		{name: "SymlinkTimes", change: func(s *smb.Share) error { return s.SymlinkTimes("target", "new", time.Time{}, then) }, stays: true},
 		{name: "OpenAttributes", change: func(s *smb.Share) error {
 			f, err := s.OpenAttributes("small")
 			if err != nil {
@@ -52,7 +55,7 @@ func TestReplacedBetweenRequests(t *testing.T) {
 			defer f.Close()
 			fi, err := f.Stat()
 			if err == nil && fi.Size() == 5000 {
-				err = errors.Join(f.SetAttributes(time.Time{}, uint32(proto.AttrSystem)), f.Chmod(0o444))
+				err = errors.Join(f.SetAttributes(time.Time{}, uint32(proto.AttrSystem)), f.Chmod(0o444), f.Chtimes(time.Time{}, then))
 			}
 			return err
 		}, stays: true},

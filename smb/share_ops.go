@@ -76,11 +76,12 @@ func deleteFile(ctx context.Context, t view, remote string) error {
 }
 
 // Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
-// open, Samba one that is open on the same connection: the error matches fs.ErrPermission. The file oldname may be open. Samba 4.17
+// open, Samba one that is open on the same connection, and those of Windows also a read-only one (MS-FSA): the error matches fs.ErrPermission.
+// The file oldname may be open. Samba 4.17
 // drops the mark of a sparse file when it is renamed; Rename sets it again, with one more request, unless the connection is lost before.
 // Samba 4.22 makes an empty file of a symbolic link that a client has made (its size is 0), and the target is lost. A link in a directory that
-// is renamed stays. Rename would need another request for each file to know the target: make such a link anew with Readlink, Symlink and
-// Lchtimes, and remove the old one.
+// is renamed stays. Rename would need another request for each file to know the target: make such a link anew with Readlink and
+// SymlinkTimes, and remove the old one.
 func (s *Share) Rename(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname, Replace: true}))
 }
@@ -247,6 +248,23 @@ func (s *Share) Lchtimes(name string, atime, mtime time.Time) error {
 	}
 	return pathError("lchtimes", name, s.run(operation{kind: opSet, name: name, do: func(ctx context.Context, t view, remote string) error {
 		return t.setInfo(ctx, remote, proto.OptionOpenReparsePoint, proto.ClassBasic, timesInfo(atime, mtime))
+	}}))
+}
+
+// LchtimesIf is [Share.Lchtimes] if check returns nil. Otherwise it returns the error of check, and changes nothing. check gets a description
+// as that of [Share.Lstat], and what it describes is what is changed. check may be called more than once, also for another file.
+func (s *Share) LchtimesIf(name string, atime, mtime time.Time, check func(fs.FileInfo) error) error {
+	if !storable(atime) || !storable(mtime) {
+		return pathError("lchtimes", name, errTooEarly)
+	}
+	return pathError("lchtimes", name, s.run(operation{kind: opSetByName, name: name, do: func(ctx context.Context, v view, remote string) error {
+		req := setRequest(remote)
+		req.Options = proto.OptionOpenReparsePoint
+		req.Contexts.QueryOnDiskID = true
+		look := v.described(ctx, name, check)
+		return v.decide(ctx, req, func(r *proto.CreateResponse) (decision, error) {
+			return decision{steps: []step{setStep(proto.ClassBasic, timesInfo(atime, mtime))}}, look(r)
+		})
 	}}))
 }
 
