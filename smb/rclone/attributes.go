@@ -113,7 +113,7 @@ func (a *attributes) setNamed(share *smb.Share, name string, before iofs.FileInf
 	return info, err
 }
 
-// besides are those that a file does not have yet which info describes.
+// besides returns those of a that the file that info describes does not have yet.
 func (a attributes) besides(info iofs.FileInfo) attributes {
 	unlessEqual := func(t *time.Time, has time.Time) {
 		if t.Truncate(timeUnit).Equal(has) {
@@ -144,7 +144,7 @@ func (a attributes) besides(info iofs.FileInfo) attributes {
 	return a
 }
 
-// none reports whether there are none.
+// none reports whether a sets nothing.
 func (a *attributes) none() bool {
 	return a.modified.IsZero() && a.accessed.IsZero() && a.created.IsZero() && a.file == 0 && a.mode == nil && a.uid == -1 && a.gid == -1
 }
@@ -212,7 +212,7 @@ func (o *Object) SetMetadata(ctx context.Context, meta fs.Metadata) error {
 		}
 		if !o.link {
 			info, err = a.setNamed(share, name, info)
-		} else if err = share.Lchtimes(name, a.accessed, a.modified); err == nil {
+		} else if err = a.setLinkTimes(share, name, info); err == nil {
 			info, err = share.Lstat(name)
 		}
 		if err == nil {

@@ -94,10 +94,7 @@ func (o *Object) updateLink(ctx context.Context, in io.Reader, a attributes) err
 		return fmt.Errorf("%s: %q cannot be the target of a symbolic link", Type, target)
 	}
 	return o.use(ctx, fs.ErrorIsDir, func(share *smb.Share, name string) error {
-		if err := o.setTarget(ctx, share, name, target); err != nil {
-			return err
-		}
-		if err := share.Lchtimes(name, a.accessed, a.modified); err != nil {
+		if err := o.setLink(ctx, share, name, target, a); err != nil {
 			return err
 		}
 		info, err := share.Lstat(name)
@@ -108,10 +105,10 @@ func (o *Object) updateLink(ctx context.Context, in io.Reader, a attributes) err
 	})
 }
 
-// setTarget makes name a symbolic link to target, unless it is one. Another file stays.
-func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target string) error {
+// setLink makes name a symbolic link to target, unless it is one, with the times that a has. Another file stays.
+func (o *Object) setLink(ctx context.Context, share *smb.Share, name, target string, a attributes) error {
 	link := func() error {
-		return o.fs.withParents(share, name, func() error { return symlink(share, target, name) })
+		return o.fs.withParents(share, name, func() error { return symlink(share, target, name, a) })
 	}
 	info, err := share.Lstat(name)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -127,8 +124,11 @@ func (o *Object) setTarget(ctx context.Context, share *smb.Share, name, target s
 		return &iofs.PathError{Op: "symlink", Path: name, Err: iofs.ErrExist}
 	}
 	old, err := share.Readlink(name)
-	if err != nil || old == target {
+	if err != nil {
 		return err
+	}
+	if old == target {
+		return a.setLinkTimes(share, name, info)
 	}
 	if isAbsolute(target) {
 		return errAbsolute
@@ -152,17 +152,31 @@ func isAbsolute(target string) bool {
 	return strings.IndexAny(target, `/\`) == 0 && strings.IndexAny(target[1:], `/\`) != 0
 }
 
-// symlink makes a symbolic link. One to the same target that has its name after a loss is taken for it.
-func symlink(share *smb.Share, target, name string) error {
-	return settle(func() error { return share.Symlink(target, name) }, func() (bool, error) {
-		now, err := share.Readlink(name)
-		if errors.Is(err, iofs.ErrNotExist) {
-			return false, nil
+// symlink makes a symbolic link with the times that a has. One to the same target that has its name after a loss is taken for it.
+func symlink(share *smb.Share, target, name string, a attributes) error {
+	return settle(func() error { return share.SymlinkTimes(target, name, a.accessed, a.modified) }, func() (bool, error) {
+		info, err := share.Lstat(name)
+		if gone, err := isMissing(info, err); gone || err != nil {
+			return false, err
 		}
+		now, err := share.Readlink(name)
 		if err == nil && now != target {
 			err = errAnother
 		}
+		if err == nil { // the server may have set none
+			err = a.setLinkTimes(share, name, info)
+		}
 		return err == nil, err
+	})
+}
+
+// setLinkTimes sets the times of the symbolic link before, unless another file has its name by now.
+func (a *attributes) setLinkTimes(share *smb.Share, name string, before iofs.FileInfo) error {
+	return share.LchtimesIf(name, a.accessed, a.modified, func(now iofs.FileInfo) error {
+		if !sameFile(before, now) {
+			return errAnother
+		}
+		return isLink(now)
 	})
 }
 
@@ -170,13 +184,9 @@ func symlink(share *smb.Share, target, name string) error {
 func linkAfter(ctx context.Context, share *smb.Share, name, target string, before iofs.FileInfo) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smb.DefaultCloseTimeout)
 	defer cancel()
-	share = share.WithContext(ctx)
-	if err := share.Symlink(target, name); err != nil {
-		return err
-	}
 	accessed := time.Time{}
 	if st, ok := before.Sys().(*smb.FileStat); ok {
 		accessed = st.LastAccessTime
 	}
-	return share.Lchtimes(name, accessed, before.ModTime())
+	return share.WithContext(ctx).SymlinkTimes(target, name, accessed, before.ModTime())
 }

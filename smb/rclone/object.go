@@ -49,7 +49,10 @@ func (o *Object) String() string {
 func (o *Object) SetModTime(ctx context.Context, t time.Time) error {
 	err := o.use(ctx, fs.ErrorCantSetModTime, func(share *smb.Share, name string) error {
 		set := share.Lchtimes
-		if o.fs.opt.CopyLinks {
+		switch {
+		case o.link:
+			set = func(name string, atime, mtime time.Time) error { return share.LchtimesIf(name, atime, mtime, isLink) }
+		case o.fs.opt.CopyLinks:
 			set = share.Chtimes
 		}
 		if err := set(name, time.Time{}, t); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rclone/rclone/fs"
+	"github.com/rclone/rclone/fs/object"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
@@ -251,5 +252,70 @@ func TestMoveSetsItsFile(t *testing.T) {
 		if want := map[int64]time.Time{7: set, 8: time.Unix(1e9, 0)}[o.Size()]; !o.ModTime(ctx).Equal(want) && (o.Size() == 8 || err == nil) {
 			t.Errorf("before request %d: a file of %d bytes has time %v; the move: %v", n, o.Size(), o.ModTime(ctx), err)
 		}
+	}
+}
+
+// TestLinkTimesAreOfTheLink makes symbolic links and sets their times, while another client puts a file in the place of the link before each
+// request in turn. The file keeps its time.
+func TestLinkTimesAreOfTheLink(t *testing.T) {
+	srv := rigtest.StartPOSIX(t, "../..", rig.Config{Share: []string{"mangled names = no"}})
+	path := configure(t, srv, map[string]string{"LINKS": "true", "CONNECTIONS": "1"})
+	other := open(t, path)
+	had, set := time.Unix(1e9, 0), time.Unix(1.2e9, 0)
+	update := func(f *Fs, name string) error {
+		_, err := f.Put(t.Context(), strings.NewReader("target"), object.NewStaticObjectInfo(name, set, 6, true, nil, nil))
+		return err
+	}
+	withObject := func(change func(o *Object) error) func(f *Fs, name string) error {
+		return func(f *Fs, name string) error {
+			o, err := f.NewObject(t.Context(), name)
+			if err == nil {
+				err = change(o.(*Object))
+			}
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		before string // the target of the link before; "": there is none
+		change func(f *Fs, name string) error
+	}{
+		"a new link":     {"", update},
+		"another target": {"old", update},
+		"the same":       {"target", update},
+		"SetModTime":     {"target", withObject(func(o *Object) error { return o.SetModTime(t.Context(), set) })},
+		"SetMetadata": {"target", withObject(func(o *Object) error {
+			return o.SetMetadata(t.Context(), fs.Metadata{"mtime": set.Format(time.RFC3339)})
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, path)
+			requests := watchRequests(t, f)
+			for n := int64(1); ; n++ {
+				in := fmt.Sprintf("%s/%d/", name, n)
+				must(t, other.Mkdir(t.Context(), in))
+				if c.before != "" {
+					put(t, other, in+"a.rclonelink", c.before)
+				}
+				_, err := f.List(t.Context(), in) // the session exists
+				must(t, err)
+				requests.before(n, func() {
+					if o, err := other.NewObject(t.Context(), in+"a.rclonelink"); err == nil && o.Remove(t.Context()) != nil {
+						return // a link that is open keeps its name until it is closed
+					}
+					other.Put(t.Context(), strings.NewReader("file"), described(in+"a", 4))
+				})
+				err = c.change(f, in+"a.rclonelink")
+				if requests.fewer() {
+					o, lookErr := other.NewObject(t.Context(), in+"a.rclonelink")
+					if err != nil || lookErr != nil || !o.ModTime(t.Context()).Equal(set) || o.Size() != 6 || n < 3 {
+						t.Errorf("with %d requests: %v; the link: %v, %v", n-1, err, o, lookErr)
+					}
+					return
+				}
+				if o, lookErr := other.NewObject(t.Context(), in+"a"); lookErr == nil && !o.ModTime(t.Context()).Equal(had) {
+					t.Errorf("before request %d: the other client's file has time %v; the change: %v", n, o.ModTime(t.Context()), err)
+				}
+			}
+		})
 	}
 }

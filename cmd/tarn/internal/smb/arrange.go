@@ -97,12 +97,12 @@ func move(share *client.Share, from, to string) error {
 	}
 	st := info.Sys().(*client.FileStat)
 	if posixOf(info) != nil {
-		if err := makeLink(share, target, to, st); err != nil {
+		if err := share.SymlinkTimes(target, to, st.LastAccessTime, st.LastWriteTime); err != nil {
 			return err
 		}
-		return share.RemoveIf(from, isLink)
+		return share.RemoveIf(from, isFile(st))
 	}
-	if err := share.RenameNoReplace(from, to); err != nil {
+	if err := share.RenameNoReplaceIf(from, to, isFile(st)); err != nil {
 		return err
 	}
 	err = share.RemoveIf(to, func(now fs.FileInfo) error {
@@ -115,7 +115,7 @@ func move(share *client.Share, from, to string) error {
 		return nil
 	}
 	if err == nil {
-		err = makeLink(share, target, to, st)
+		err = share.SymlinkTimes(target, to, st.LastAccessTime, st.LastWriteTime)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s was a symbolic link to %q: %w", to, target, err)
@@ -128,20 +128,14 @@ var (
 	errNotLost   = errors.New("the link is renamed")
 )
 
-// isLink is an error for what is no symbolic link.
-func isLink(info fs.FileInfo) error {
-	if info.Mode()&fs.ModeSymlink == 0 {
-		return fs.ErrNotExist
+// isFile returns a function that fails for descriptions of other files than st describes.
+func isFile(st *client.FileStat) func(fs.FileInfo) error {
+	return func(now fs.FileInfo) error {
+		if has := now.Sys().(*client.FileStat); has.FileID != st.FileID || has.ReparseTag != st.ReparseTag {
+			return fs.ErrNotExist
+		}
+		return nil
 	}
-	return nil
-}
-
-// makeLink makes a symbolic link with the times of another.
-func makeLink(share *client.Share, target, name string, times *client.FileStat) error {
-	if err := share.Symlink(target, name); err != nil {
-		return err
-	}
-	return share.Lchtimes(name, times.LastAccessTime, times.LastWriteTime)
 }
 
 // runLink makes hard links, named as by runMove, or one symbolic link.

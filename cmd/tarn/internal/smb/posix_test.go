@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/internal/rig"
@@ -96,6 +97,10 @@ func TestMoveLinks(t *testing.T) {
 		must(t, "mkdir", s.url("dir"))
 		must(t, "ln", "-posix", "-s", "target", s.url("made"))
 		must(t, "ln", "-posix", "-s", "target", s.url("other"))
+		then := time.Unix(1e9, 0)
+		if err := os.Chtimes(filepath.Join(s.Dir, "made"), then, then); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Symlink("target", filepath.Join(s.Dir, "disk")); err != nil {
 			t.Fatal(err)
 		}
@@ -110,6 +115,9 @@ func TestMoveLinks(t *testing.T) {
 			if strings.Count(out, want) != 1 || strings.Contains(out, " made") {
 				t.Errorf("%v: %q is not once in\n%s", options, want, out)
 			}
+		}
+		if fi, err := os.Lstat(filepath.Join(s.Dir, "dir", "renamed")); err != nil || !fi.ModTime().Equal(then) {
+			t.Errorf("%v: the link that was moved has not its time: %v, %v", options, fi, err)
 		}
 		if to, err := os.Readlink(filepath.Join(s.Dir, "dir", "disk")); to != "target" || err != nil {
 			t.Errorf("the link of the server's disk: %q, %v", to, err)
