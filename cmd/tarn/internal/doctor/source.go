@@ -23,7 +23,7 @@ import (
 )
 
 // maxProfile bounds a profile when it is unpacked: the address may be that of any server.
-const maxProfile = 512 << 20
+const maxProfile = 128 << 20
 
 // errSource: a file is neither a program nor a profile.
 var errSource = errors.New("neither a program built by Go nor a CPU, heap or allocs profile")
