@@ -22,7 +22,7 @@ type Config struct {
 	// grows, 64 times as large each time and for the whole connection, while it is what
 	// limits the peer, up to MaxWindow: Window to 2^31-1; 0: 4 MiB, or Window if that is
 	// more. MaxWindow equal to Window keeps it fixed. Where a round trip takes a millisecond
-	// or less it grows only to 1 MiB, if that is twice its size or more.
+	// or less it grows only to 1 MiB, if that is four times its size or more.
 	Window, MaxWindow int
 	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
 	// to 1 MiB (wire.MaxRead); 0: 64 KiB.

@@ -146,7 +146,7 @@ func (f *inflow) growConn(u *windowUpdate, n int, now instant) int {
 // by the acknowledgement of SETTINGS, so growth costs no PING. The caller adds u.wider to the windows of the streams.
 func (f *inflow) grow(u *windowUpdate, s *streamInflow, streams int, now instant) {
 	next := f.nextWindow(streams)
-	if next <= f.window || f.near() && next < twice(f.window) {
+	if next <= f.window || f.near() && next/nearGrowth < f.window {
 		return // a little more does not help a near peer
 	}
 	if !s.pace.fill(f.window, s.returnable, f.rtt, now) || f.unacked > 0 || !f.confirm(u, now) {

@@ -88,7 +88,7 @@ func growNow(f *inflow, n int) (u windowUpdate) {
 	return u
 }
 
-// TestNearWindow: where a round trip is short, a window grows to nearWindow, and not by less than its size.
+// TestNearWindow: where a round trip is short, a window grows to nearWindow, and not by less than nearGrowth.
 func TestNearWindow(t *testing.T) {
 	for _, x := range []struct {
 		rtt                  time.Duration
@@ -96,11 +96,11 @@ func TestNearWindow(t *testing.T) {
 	}{
 		{100 * time.Microsecond, 256 << 10, 64 << 20, nearWindow},
 		{steadyRTT, 256 << 10, 64 << 20, nearWindow},
-		{steadyRTT, nearWindow / 2, 64 << 20, nearWindow},
-		{steadyRTT, nearWindow/2 + 1, 64 << 20, nearWindow/2 + 1},
+		{steadyRTT, nearWindow / nearGrowth, 64 << 20, nearWindow},
+		{steadyRTT, nearWindow/nearGrowth + 1, 64 << 20, nearWindow/nearGrowth + 1},
 		{steadyRTT, 2 * nearWindow, 64 << 20, 2 * nearWindow},
-		{steadyRTT, 256 << 10, 512<<10 - 1, 256 << 10},
-		{steadyRTT, 256 << 10, 512 << 10, 512 << 10},
+		{steadyRTT, 128 << 10, 512<<10 - 1, 128 << 10},
+		{steadyRTT, 128 << 10, 512 << 10, 512 << 10},
 	} {
 		f := measured(t, Config{Window: x.window, Unread: x.unread}, x.rtt, 2)
 		growNow(f, x.window)
