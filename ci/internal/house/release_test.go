@@ -180,3 +180,76 @@ func TestRelease(t *testing.T) {
 		t.Errorf("git has written to the repository of the environment: %v", err)
 	}
 }
+
+// The licences in an archive are those of the modules that the binary is made of on any platform, with those of the folders of code from
+// elsewhere that it has; a module without one fails the release.
+func TestLicenses(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	licenses := func() (string, error) {
+		cmd := exec.Command(filepath.Join(root, "ci/licenses.sh"))
+		cmd.Env = append(os.Environ(), "GOFLAGS=")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	script, err := os.ReadFile("ci/licenses.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("ci/licenses.sh", string(script))
+	const tree = "bin/release/tree/"
+	for folder, module := range map[string]string{"tarn/cmd/tarn": "cmd/tarn", "tarnvet/vet/cmd/tarnvet": "vet", "rclone-tarn/smb/rclone/cmd/rclone-tarn": "smb/rclone"} {
+		write(tree+folder+"/go.mod", "module github.com/tarn-go/tarn/"+module+"\n\ngo 1.26.0\n")
+		write(tree+folder+"/main.go", "package main\n\nfunc main() {}\n")
+	}
+	write(tree+"tarn/cmd/tarn/go.mod", "module github.com/tarn-go/tarn/cmd/tarn\n\ngo 1.26.0\n\nreplace example.com/used => ../../used\n\nrequire example.com/used v1.2.3\n")
+	write(tree+"tarn/cmd/tarn/main_windows_arm64.go", "package main\n\nimport _ \"example.com/used/third_party/from/elsewhere\"\n")
+	for name, text := range map[string]string{
+		"go.mod":                             "module example.com/used\n\ngo 1.26.0\n",
+		"LICENSE":                            "of used",
+		"license.go":                         "package used // no licence\n",
+		"third_party/from/COPYING":           "of from",
+		"third_party/from/elsewhere/license": "of elsewhere",
+		"third_party/from/elsewhere/e.go":    "package elsewhere\n",
+		"unused/LICENSE":                     "of unused",
+		"unused/u.go":                        "package unused\n",
+	} {
+		write(tree+"tarn/used/"+name, text)
+	}
+	if out, err := licenses(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "bin/release/licenses/tarn/LICENSES.txt"))
+	want := `
+======== example.com/used v1.2.3: LICENSE
+
+of used
+======== example.com/used v1.2.3: third_party/from/COPYING
+
+of from
+======== example.com/used v1.2.3: third_party/from/elsewhere/license
+
+of elsewhere`
+	if _, text, _ := bytes.Cut(got, []byte("\n======== example.com")); err != nil || "\n======== example.com"+string(text) != want {
+		t.Errorf("%v; the list is\n%s", err, got)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, "bin/release/licenses/tarnvet/LICENSES.txt")); err != nil || !bytes.Contains(got, []byte("======== Go go")) || bytes.Contains(got, []byte("example.com")) {
+		t.Errorf("%v; of a command of no other module the list is\n%s", err, got)
+	}
+
+	if err := os.Remove(filepath.Join(root, tree, "tarn/used/LICENSE")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := licenses(); err == nil || !strings.Contains(out, "example.com/used v1.2.3 has no licence") {
+		t.Errorf("a module without a licence: %v\n%s", err, out)
+	}
+}
