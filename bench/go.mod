@@ -12,7 +12,7 @@ require (
 	github.com/tarn-go/tarn/rpc v0.0.0
 	github.com/tarn-go/tarn/rpc/hyper v0.0.0
 	github.com/valyala/bytebufferpool v1.0.0
-	golang.org/x/net v0.60.0
+	golang.org/x/net v0.62.0
 	golang.org/x/perf v0.0.0-20250813145418-2f7363a06fe1
 	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.11
@@ -25,8 +25,8 @@ require (
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/timandy/routine v1.1.5 // indirect
-	golang.org/x/sys v0.48.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -6,7 +6,7 @@ replace github.com/tarn-go/tarn => ..
 
 require (
 	github.com/tarn-go/tarn v0.0.0
-	golang.org/x/crypto v0.45.0
+	golang.org/x/crypto v0.59.0
 )
 
-require golang.org/x/sys v0.48.0 // indirect
+require golang.org/x/sys v0.50.0 // indirect
