@@ -1,7 +1,9 @@
 package house_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,5 +23,69 @@ func TestShellScripts(t *testing.T) {
 	}
 	if out, err := exec.Command("shellcheck", scripts...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestVulnerabilities: make vulnerabilities fails for an advisory that is reached in a module with a version that mends it, and for whatever
+// it cannot read. It has another database than vuln.go.dev where that cannot be reached, and is left out where neither can.
+func TestVulnerabilities(t *testing.T) {
+	const (
+		std     = "Vulnerability #1: GO-1\n    x\n  Standard library\n    Found in: net@go1.26\n    Fixed in: net@go1.26.9\n"
+		unfixed = "Vulnerability #2: GO-2\n  Module: a.example\n    Found in: a.example@v1.0.0\n    Fixed in: N/A\n"
+		raised  = "Vulnerability #3: GO-3\n  Module: b.example\n    Found in: b.example@v1.0.0\n    Fixed in: b.example@v1.1.0\n"
+	)
+	for _, test := range []struct {
+		name, curl, proxy, found, code string
+		fails                          bool
+		want                           string
+	}{
+		{"nothing", "0", "0", "No vulnerabilities found.", "0", false, "-db https://vuln.go.dev ./..."},
+		{"the standard library, and no mended version", "0", "0", std + unfixed, "3", false, std + unfixed},
+		{"a module", "0", "0", std + raised + unfixed, "3", true, raised},
+		{"a module and the standard library in one", "0", "0", std + "\n" + strings.SplitAfterN(raised, "\n", 2)[1], "3", true, "b.example"},
+		{"another format", "0", "0", "GO-1", "3", true, "GO-1"},
+		{"failed", "0", "0", std, "1", true, std},
+		{"the proxy", "7", "0", std, "3", false, "golang.org/x/vulndb of 2026-11-05\ngovulncheck .\n-db file:///db/data/osv ./..."},
+		{"the proxy, a module", "7", "0", raised, "3", true, raised},
+		{"neither", "7", "1", raised, "3", false, "neither vuln.go.dev nor golang.org/x/vulndb can be reached"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			root := t.TempDir()
+			files := map[string]string{
+				"go.mod":          "module m.example\n",
+				"path/curl":       "#!/bin/sh\nexit $CURL\n",
+				"path/go":         "#!/bin/sh\n[ \"$1\" != mod ] || { echo '\"Version\": \"v0.0.0-20261105234957-e22db6528018\",\n\"Dir\": \"/db\",'; exit $PROXY; }\n",
+				"bin/govulncheck": "#!/bin/sh\necho \"$@\"\necho \"$FOUND\"\nexit $CODE\n",
+			}
+			for _, script := range []string{"ci/vulnerabilities.sh", "ci/modules.sh"} {
+				text, err := os.ReadFile(script)
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[script] = string(text)
+			}
+			for name, text := range files {
+				path := filepath.Join(root, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, args := range [][]string{{"init", "-q"}, {"add", "go.mod"}} {
+				git := exec.Command("git", args...)
+				git.Dir, git.Env = root, gitEnv()
+				if out, err := git.CombinedOutput(); err != nil {
+					t.Fatalf("git %v: %v\n%s", args, err, out)
+				}
+			}
+			cmd := exec.Command(filepath.Join(root, "ci/vulnerabilities.sh"), "govulncheck@v1")
+			cmd.Env = gitEnv("PATH="+filepath.Join(root, "path")+":"+os.Getenv("PATH"), "CURL="+test.curl, "PROXY="+test.proxy, "FOUND="+test.found, "CODE="+test.code, "TARN_LEFT_OUT="+os.DevNull)
+			out, err := cmd.CombinedOutput()
+			if (err != nil) != test.fails || !strings.Contains(string(out), test.want) {
+				t.Errorf("%v, want failure %v and %q; printed\n%s", err, test.fails, test.want, out)
+			}
+		})
 	}
 }

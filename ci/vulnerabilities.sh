@@ -1,0 +1,37 @@
+#!/bin/sh
+# vulnerabilities.sh GOVULNCHECK installs that version of govulncheck in bin, and runs it in each module that a release tags. It asks
+# vuln.go.dev or, where that cannot be reached, the newest golang.org/x/vulndb that the module proxy has, whose date it prints: the reports
+# are in it as files of OSV, which govulncheck takes for a database.
+#
+# It fails for what our code reaches in modules that can be raised. Advisories of the standard library, which are those of this machine's Go,
+# and those that no version mends are printed.
+set -u
+cd "$(dirname "$0")/.." || exit
+export GOWORK=off
+db=https://vuln.go.dev
+if ! curl -sfm 10 -o /dev/null $db/index/db.json; then
+	module=$(go mod download -json golang.org/x/vulndb@latest) || {
+		echo "govulncheck: neither vuln.go.dev nor golang.org/x/vulndb can be reached" | tee -a "${TARN_LEFT_OUT:-/dev/null}"
+		exit 0
+	}
+	db=file://$(echo "$module" | sed -n 's/.*"Dir": "\(.*\)",/\1/p')/data/osv
+	date=$(echo "$module" | sed -n 's/.*"Version": ".*-\(....\)\(..\)\(..\)......-.*",/\1-\2-\3/p')
+	echo "govulncheck: vuln.go.dev cannot be reached: golang.org/x/vulndb of $date"
+fi
+bin=$PWD/bin
+GOBIN=$bin GOFLAGS='' go install "$1" || exit
+
+status=0
+for module in $(ci/modules.sh tagged); do
+	echo "govulncheck $module"
+	found=$(cd "$module" && "$bin/govulncheck" -db "$db" ./...)
+	code=$?
+	echo "$found"
+	# 3 is for advisories that are reached; each names the modules that have it, and the versions that mend it.
+	[ $code = 0 ] || { [ $code = 3 ] && echo "$found" | awk '
+		/^  Standard library/ { std = 1 }
+		/^  Module: / { std = 0 }
+		/^    Fixed in: / { if (std || /N\/A/) printed++; else failed++ }
+		END { exit !printed || failed }'; } || status=1
+done
+exit $status
