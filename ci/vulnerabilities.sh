@@ -26,12 +26,16 @@ for module in $(ci/modules.sh tagged); do
 	echo "govulncheck $module"
 	found=$(cd "$module" && "$bin/govulncheck" -db "$db" ./...)
 	code=$?
-	echo "$found"
 	# 3 is for advisories that are reached; each names the modules that have it, and the versions that mend it.
-	[ $code = 0 ] || { [ $code = 3 ] && echo "$found" | awk '
+	if [ $code = 0 ] || { [ $code = 3 ] && echo "$found" | awk '
 		/^  Standard library/ { std = 1 }
 		/^  Module: / { std = 0 }
 		/^    Fixed in: / { if (std || /N\/A/) printed++; else failed++ }
-		END { exit !printed || failed }'; } || status=1
+		END { exit !printed || failed }'; }; then
+		echo "$found" | sed '/^ *#[0-9]*: /d' # without the hundreds of ways to each
+	else
+		echo "$found"
+		status=1
+	fi
 done
 exit $status
