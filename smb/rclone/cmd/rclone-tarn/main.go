@@ -1,4 +1,4 @@
-// Command rclone-tarn is rclone with every backend and command, and the backend tarnsmb.
+// Command rclone-tarn is rclone with every backend and command but selfupdate, and the backend tarnsmb.
 package main
 
 import (
@@ -11,5 +11,10 @@ import (
 
 func main() {
 	rclone.Register()
+	for _, c := range cmd.Root.Commands() {
+		if c.Name() == "selfupdate" { // it would put rclone as it is in this program's place
+			cmd.Root.RemoveCommand(c)
+		}
+	}
 	cmd.Main()
 }
