@@ -164,7 +164,7 @@ var suiteVerdict = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\S+)`)
 
 // runSuite runs tests of a package and returns what they print. The error is that of go test.
 func runSuite(dir, pkg, run string) ([]byte, error) {
-	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-v", "-trimpath", "-timeout=20m", "-run", run, "./"+pkg)
+	cmd := exec.Command("go", "test", "-mod=mod", "-count=1", "-vet=off", "-v", "-trimpath", "-timeout=20m", "-run", run, "./"+pkg) // Tarn may require newer modules
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GRPC_TESTDATA="+filepath.Join(dir, "testdata"))
 	return cmd.CombinedOutput()
