@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -44,13 +45,19 @@ func TestKeptViews(t *testing.T) {
 		"legacy": {func(s string) any { return &legacyViewing{viewing{[]byte(s)}} }, func(v any) string { return v.(*legacyViewing).String() }},
 	}
 	for kind, k := range kinds {
-		var kept []any // of the handler
+		var mu sync.Mutex
+		var kept []any // by handlers and the client, which the network alone keeps in order
+		keep := func(m any) {
+			mu.Lock()
+			defer mu.Unlock()
+			kept = append(kept, m)
+		}
 		unary := func(_ any, _ context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			in := k.fresh("")
 			if err := dec(in); err != nil {
 				return nil, err
 			}
-			kept = append(kept, in)
+			keep(in)
 			return k.fresh(k.text(in)), nil
 		}
 		stream := func(_ any, s grpc.ServerStream) error {
@@ -61,7 +68,7 @@ func TestKeptViews(t *testing.T) {
 				} else if err != nil {
 					return err
 				}
-				kept = append(kept, in)
+				keep(in)
 				if err := s.SendMsg(k.fresh(k.text(in))); err != nil {
 					return err
 				}
@@ -90,7 +97,7 @@ func TestKeptViews(t *testing.T) {
 					if err := cc.Invoke(ctxFor(t), "/a.B/C", k.fresh(want), out); err != nil {
 						t.Fatal(name, err)
 					}
-					kept = append(kept, out)
+					keep(out)
 					if protocol.p == rpc.GRPC {
 						st, err := cc.NewStream(ctxFor(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/a.B/D")
 						if err != nil {
@@ -104,19 +111,21 @@ func TestKeptViews(t *testing.T) {
 							if err := st.RecvMsg(out); err != nil {
 								t.Fatal(name, err)
 							}
-							kept = append(kept, out)
+							keep(out)
 						}
 						st.CloseSend()
 						if err := st.RecvMsg(k.fresh("")); err != io.EOF {
 							t.Fatal(name, err)
 						}
 					}
+					mu.Lock()
 					for i, m := range kept {
 						if k.text(m) != want {
 							t.Errorf("%s: message %d of %d has changed", name, i, len(kept))
 						}
 					}
 					kept = nil
+					mu.Unlock()
 				}
 			}
 		}

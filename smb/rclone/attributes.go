@@ -199,30 +199,6 @@ func posixOf(info iofs.FileInfo) *smb.POSIXStat {
 	return nil
 }
 
-// SetMetadata sets what of metadata the server has a place for.
-func (o *Object) SetMetadata(ctx context.Context, meta fs.Metadata) error {
-	a, err := o.fs.attributesIn(meta)
-	if err != nil {
-		return err
-	}
-	err = o.use(ctx, fs.ErrorObjectNotFound, func(share *smb.Share, name string) error {
-		info, err := o.look(share)(name)
-		if err != nil {
-			return err
-		}
-		if !o.link {
-			info, err = a.setNamed(share, name, info)
-		} else if err = a.setLinkTimes(share, name, info); err == nil {
-			info, err = share.Lstat(name)
-		}
-		if err == nil {
-			o.info = info
-		}
-		return err
-	})
-	return missing(err, fs.ErrorObjectNotFound)
-}
-
 // Metadata returns times and attributes; with the POSIX extensions also the mode and, as far as they are known, the owner and the group.
 func (o *Object) Metadata(context.Context) (fs.Metadata, error) {
 	meta := fs.Metadata{"mtime": o.info.ModTime().Format(time.RFC3339Nano)}

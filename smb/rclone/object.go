@@ -22,9 +22,8 @@ type Object struct {
 }
 
 var (
-	_ fs.Object        = (*Object)(nil)
-	_ fs.Metadataer    = (*Object)(nil)
-	_ fs.SetMetadataer = (*Object)(nil)
+	_ fs.Object     = (*Object)(nil)
+	_ fs.Metadataer = (*Object)(nil) // but no SetMetadataer: rclone's tests expect user metadata of one
 )
 
 func (o *Object) Fs() fs.Info                                     { return o.fs }

@@ -283,9 +283,6 @@ func TestLinkTimesAreOfTheLink(t *testing.T) {
 		"another target": {"old", update},
 		"the same":       {"target", update},
 		"SetModTime":     {"target", withObject(func(o *Object) error { return o.SetModTime(t.Context(), set) })},
-		"SetMetadata": {"target", withObject(func(o *Object) error {
-			return o.SetMetadata(t.Context(), fs.Metadata{"mtime": set.Format(time.RFC3339)})
-		})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, path)
