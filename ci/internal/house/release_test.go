@@ -62,16 +62,7 @@ func TestRelease(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(name, text string) { t.Helper(); writeProgram(t, filepath.Join(root, name), text) }
 	release := func(version string, env ...string) (string, error) {
 		cmd := exec.Command(filepath.Join(root, "ci/release.sh"), version)
 		cmd.Env = gitEnv(append([]string{"GOFLAGS="}, env...)...)
@@ -185,16 +176,7 @@ func TestRelease(t *testing.T) {
 // elsewhere that it has; a module without one fails the release.
 func TestLicenses(t *testing.T) {
 	root := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(name, text string) { t.Helper(); writeProgram(t, filepath.Join(root, name), text) }
 	licenses := func() (string, error) {
 		cmd := exec.Command(filepath.Join(root, "ci/licenses.sh"))
 		cmd.Env = append(os.Environ(), "GOFLAGS=")
@@ -251,5 +233,16 @@ of elsewhere`
 	}
 	if out, err := licenses(); err == nil || !strings.Contains(out, "example.com/used v1.2.3 has no licence") {
 		t.Errorf("a module without a licence: %v\n%s", err, out)
+	}
+}
+
+// writeProgram writes a file that may be run, and makes the folders above it.
+func writeProgram(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
 	}
 }

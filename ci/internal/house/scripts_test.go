@@ -65,13 +65,7 @@ func TestVulnerabilities(t *testing.T) {
 				files[script] = string(text)
 			}
 			for name, text := range files {
-				path := filepath.Join(root, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				writeProgram(t, filepath.Join(root, name), text)
 			}
 			for _, args := range [][]string{{"init", "-q"}, {"add", "go.mod"}} {
 				git := exec.Command("git", args...)
