@@ -77,8 +77,8 @@ func deleteFile(ctx context.Context, t view, remote string) error {
 
 // Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
 // open, Samba one that is open on the same connection, and those of Windows also a read-only one (MS-FSA): the error matches fs.ErrPermission.
-// The file oldname may be open. Samba 4.17
-// drops the mark of a sparse file when it is renamed; Rename sets it again, with one more request, unless the connection is lost before.
+// The file oldname may be open. Samba 4.17 drops the mark of a sparse file when it is renamed; Rename sets it again, with one more request,
+// unless the connection is lost before.
 // Samba 4.22 makes an empty file of a symbolic link that a client has made (its size is 0), and the target is lost. A link in a directory that
 // is renamed stays. Rename would need another request for each file to know the target: make such a link anew with Readlink and
 // SymlinkTimes, and remove the old one.

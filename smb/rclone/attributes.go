@@ -21,20 +21,13 @@ type attributes struct {
 }
 
 // attributesFor are those that a copy of src gets: those of its metadata where rclone preserves that, and its time of modification.
+// Owners and permissions are among them with the POSIX extensions.
 func attributesFor(ctx context.Context, f *Fs, src fs.ObjectInfo, options []fs.OpenOption) (a attributes, err error) {
+	a = attributes{modified: src.ModTime(ctx), uid: -1, gid: -1}
 	meta, err := fs.GetMetadataOptions(ctx, f, src, options)
 	if err != nil {
 		return a, err
 	}
-	if a, err = f.attributesIn(meta); err == nil && a.modified.IsZero() {
-		a.modified = src.ModTime(ctx)
-	}
-	return a, err
-}
-
-// attributesIn are those of metadata. Owners and permissions are among them with the POSIX extensions.
-func (f *Fs) attributesIn(meta fs.Metadata) (a attributes, err error) {
-	a = attributes{uid: -1, gid: -1}
 	read := func(key string, parse func(text string) error) {
 		text, ok := meta[key]
 		if !ok || err != nil {
