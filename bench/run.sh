@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs benchmarks beside peers and prints Markdown tables: medians, ranges and ratios.
+# Runs benchmarks beside peers and prints Markdown tables: medians, ranges and ratios, which are Tarn's value
+# divided by the other's.
 #
 #   ./run.sh                 core rpc neutral idle smb files: about a quarter of an hour on two cores
 #   ./run.sh core rpc        those named; also: anchors burst http whole connect web decode attack contention beside
@@ -20,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 keep=${KEEP:-$work/results}
 mkdir -p "$keep"
 
-# measure NAME PACKAGE PATTERN BENCHTIME: turns of a package's benchmarks, and their table
+# measure NAME PACKAGE PATTERN BENCHTIME [FIRST]: turns of a package's benchmarks, and their table
 measure() {
 	(cd "$2" && go test -c -o "$work/$1.test" .)
 	: >"$keep/$1.txt"
@@ -30,16 +31,16 @@ measure() {
 		(cd "$2" && TARN_TURN=$turn "$work/$1.test" -test.run '^$' -test.bench "$3" -test.benchtime "$4" -test.timeout 20m) >>"$keep/$1.txt"
 		turn=$((turn + 1))
 	done
-	print "$1"
+	print "$1" "${5:-tarn}"
 }
 
-# print NAME: the tables of results
+# print NAME [FIRST]: the tables of results, whose ratios are those of FIRST to the others
 print() {
 	echo "## $1"
 	echo
 	echo "$(go env GOVERSION), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC'), $count turns."
 	echo
-	go run ./table "$keep/$1.txt"
+	go run ./table -first "${2:-tarn}" "$keep/$1.txt"
 }
 
 [ $# -gt 0 ] || set -- core rpc neutral idle smb files
@@ -61,7 +62,7 @@ for suite; do
 		go build -o "$work/neutral" ./neutral
 		GOTOOLCHAIN=${NEXT:-go1.27.1} go build -o "$work/next" ./neutral
 		"$work/neutral" -bench http -count "$count" -next "$work/next" >"$keep/http.txt"
-		print http
+		print http h2http
 		;;
 	idle) go run ./idle -turns "$count" ;;
 	whole) measure whole ./smb '^BenchmarkWhole$' 200ms ;;
@@ -86,7 +87,7 @@ for suite; do
 		measure bigtable ../interop/bigtable . 150ms
 		measure libraries ../interop/libraries . 150ms
 		;;
-	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x ;;
+	rclone) measure rclone ../interop/rclone '^BenchmarkCopy$' 1x tarnsmb ;;
 	*)
 		echo "run.sh: there is no \"$suite\"; there are: anchors core burst rpc neutral http idle smb whole calls files connect web decode attack contention beside libraries rclone" >&2
 		exit 2

@@ -1,5 +1,5 @@
 // Command table reads results of Go benchmarks whose names end in peer=NAME and prints a Markdown table for each unit: a row
-// for each benchmark, a column for each peer, medians with the lowest and the highest, and the ratio to the first peer.
+// for each benchmark, a column for each peer, medians with the lowest and the highest, and Tarn's median divided by the column's.
 //
 //	go test -run '^$' -bench Split -count 5 . | go run ./table
 //	go run ./table -unit cpu-ns/op -first tarn results.txt
@@ -23,7 +23,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("table: ")
 	unit := flag.String("unit", "", "only this `unit`, such as sec/op, B/op or cpu-sec/op; all otherwise")
-	first := flag.String("first", "tarn", "the `peer` that the others are compared with")
+	first := flag.String("first", "tarn", "the `peer` whose median is divided by those of the others")
 	flag.Parse()
 	files := benchfmt.Files{Paths: flag.Args(), AllowStdin: true}
 	r, err := read(&files)
@@ -89,20 +89,20 @@ func read(files *benchfmt.Files) (*results, error) {
 	return r, nil
 }
 
-// print writes the table of one unit. A ratio is the peer's median divided by that of first.
+// print writes the table of one unit. A ratio is the median of first divided by the column's, as everywhere in the pages.
 func (r *results) print(w io.Writer, unit, first string) {
-	fmt.Fprintf(w, "%s, median (lowest–highest), and times %s's; %s\n\n| benchmark |", unit, first, strings.Join(r.config, ", "))
+	fmt.Fprintf(w, "%s, median (lowest–highest), and %s's divided by the column's (×); %s\n\n| benchmark |", unit, first, strings.Join(r.config, ", "))
 	for _, p := range r.peers {
 		fmt.Fprintf(w, " %s |", p)
 	}
 	fmt.Fprintf(w, "\n|---|%s\n", strings.Repeat("---:|", len(r.peers)))
 	for _, b := range r.benches {
-		base, _ := summarize(r.values[series{b, first, unit}], unit)
+		own, compared := summarize(r.values[series{b, first, unit}], unit)
 		row, any := "| "+b+" |", false
 		for _, p := range r.peers {
 			median, text := summarize(r.values[series{b, p, unit}], unit)
-			if any = any || text != "–"; text != "–" && p != first && base > 0 {
-				text += fmt.Sprintf(", %.2f×", median/base)
+			if any = any || text != "–"; median > 0 && p != first && compared != "–" {
+				text += fmt.Sprintf(", %.2f×", own/median)
 			}
 			row += " " + text + " |"
 		}

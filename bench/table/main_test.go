@@ -9,8 +9,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// TestTable: a row a benchmark, a column a peer, medians with ranges, and a ratio to the first peer; no row for a unit that a
-// benchmark does not have.
+// TestTable: a row a benchmark, a column a peer, medians with ranges, and the first peer's median divided by the column's; no row
+// for a unit that a benchmark does not have.
 func TestTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	text := `goos: linux
@@ -32,8 +32,9 @@ BenchmarkMix/peer=a/tls=on-2 100 5 peak-MB
 		r.print(&b, u, "tarn")
 	}
 	for _, want := range []string{
-		"| Get/size=1 | 20.00n (10.00n–30.00n) | 40.00n, 2.00× | – |\n",
-		"| Get/size=1 | 0.000 | 64.00 | – |\n",
+		"sec/op, median (lowest–highest), and tarn's divided by the column's (×); goos: linux\n",
+		"| Get/size=1 | 20.00n (10.00n–30.00n) | 40.00n, 0.50× | – |\n",
+		"| Get/size=1 | 0.000 | 64.00, 0.00× | – |\n",
 		"| Mix/tls=on-2 | – | – | 4.768Mi |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
