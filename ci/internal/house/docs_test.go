@@ -22,7 +22,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/design/*.md", "docs/reference/*.md", "docs/evidence/*.md", "docs/notes/*.md", ".github/*.md", ".github/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/design/*.md", "docs/reference/*.md", "docs/evidence/*.md", "docs/notes/*.md", "examples/*.md", ".github/*.md", ".github/*/*.md"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// TestDocsCommands: make targets, scripts and subcommands of tarn that pages name are there.
+// TestDocsCommands: make targets, scripts, programs and subcommands of tarn that pages name are there.
 func TestDocsCommands(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -102,6 +102,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 	target := regexp.MustCompile("(?:`|\n    )make ([a-z][a-z-]+)")
 	script := regexp.MustCompile(`(?:^|[\s` + "`" + `])\.?/?((?:ci|bench)/[a-z]+\.sh)`)
+	program := regexp.MustCompile(`go (?:run|test|build) \./((?:examples|debug|cmd)/[a-z0-9/]+)`)
 	command := regexp.MustCompile(`go run \./cmd/tarn ([a-z]+)`)
 	for path, page := range pages(t) {
 		for _, m := range target.FindAllStringSubmatch(page, -1) {
@@ -114,8 +115,13 @@ func TestDocsCommands(t *testing.T) {
 				t.Errorf("%s names %s, which is not there", path, m[1])
 			}
 		}
+		for _, m := range program.FindAllStringSubmatch(page, -1) {
+			if files, err := filepath.Glob(m[1] + "/*.go"); err != nil || len(files) == 0 {
+				t.Errorf("%s names the program %s, which is not there", path, m[1])
+			}
+		}
 		for _, m := range command.FindAllStringSubmatch(page, -1) {
-			if !slices.Contains([]string{"bench", "top", "tune", "doctor", "smb", "migrate", "version", "help"}, m[1]) {
+			if !slices.Contains([]string{"bench", "top", "tune", "doctor", "smb", "migrate", "version", "completion", "help"}, m[1]) {
 				t.Errorf("%s names tarn %s", path, m[1])
 			}
 		}
@@ -313,6 +319,38 @@ func TestFirstProgram(t *testing.T) {
 	shown := goFence.FindSubmatch(page)
 	if shown == nil || !strings.HasSuffix(string(program), "\n"+string(shown[1])) {
 		t.Error("the first program of docs/getting-started.md is not examples/first")
+	}
+}
+
+// TestReadme: what README has before its first heading is what a reader sees first, and all of it is about a screen and a half.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, rest, _ := strings.Cut(string(page), "\n## ")
+	at := 0
+	for _, part := range []string{
+		"Pooled memory for Go network programs that cannot corrupt another request's data", "(docs/images/slab.svg)",
+		"| you have | you change | you get | the way back |", "Each figure is Tarn's divided by the other's",
+		"(RELEASING.md#what-a-status-promises)", "go run ./cmd/tarn bench", "make test",
+	} {
+		i := strings.Index(first[at:], part)
+		if i < 0 {
+			t.Fatalf("before its first heading README has no %q, or not in its place", part)
+		}
+		at += i
+	}
+	if n := len(strings.Fields(first)); n > 320 {
+		t.Errorf("%d words stand before README's first heading: 320 fit on a screen", n)
+	}
+	if n := len(strings.Fields(rest)); n > 250 {
+		t.Errorf("%d words stand behind README's first heading: 250 fit on half a screen", n)
+	}
+	for _, name := range []string{"tarn", "wire", "tarntest", "adapt", "rpc", "h2http", "smb", "debug", "h2", "rpc/xds", "rpc/hyper", "sizing", "vet"} {
+		if !strings.Contains(first[strings.Index(first, "(RELEASING"):], "`"+name+"`") {
+			t.Errorf("README says no status of %s", name)
+		}
 	}
 }
 
