@@ -16,9 +16,11 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
+	binlogpb "google.golang.org/grpc/binarylog/grpc_binarylog_v1"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -163,6 +165,95 @@ func TestLentStringsInMetadata(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ends records what the End of each call says, and what a binary log's entries do when the call is over.
+type ends struct {
+	mu       sync.Mutex
+	messages []string
+	entries  []*binlogpb.GrpcLogEntry
+}
+
+func (*ends) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*ends) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*ends) HandleConn(context.Context, stats.ConnStats)                       {}
+func (e *ends) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if end, ok := s.(*stats.End); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.messages = append(e.messages, strings.Clone(status.Convert(end.Error).Message()))
+	}
+}
+
+func (e *ends) Write(entry *binlogpb.GrpcLogEntry) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.entries = append(e.entries, entry)
+	return nil
+}
+
+func (*ends) Close() error { return nil }
+
+// TestLentStringsAreReadAtTheEnd: statistics handlers read the status in End, and the sink of a binary log after the call.
+func TestLentStringsAreReadAtTheEnd(t *testing.T) {
+	svc := &testService{
+		unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			return nil, status.Error(codes.NotFound, in.ResponseStatus.Message)
+		},
+		duplex: func(s pb.TestService_FullDuplexCallServer) error {
+			in, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			return status.Error(codes.NotFound, in.ResponseStatus.Message)
+		},
+	}
+	e := new(ends)
+	log, err := rpc.NewCallLog("*", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachLent(t, svc, func(t *testing.T, server *rpc.Server, c pb.TestServiceClient) {
+		e.mu.Lock()
+		e.messages, e.entries = nil, nil
+		e.mu.Unlock()
+		var want []string
+		for _, text := range []string{"a status", strings.Repeat("a long status ", 100)} {
+			want = append(want, text)
+			if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Message: text}}); status.Convert(err).Message() != text {
+				t.Fatal(err)
+			}
+			if strings.Contains(t.Name(), "Web") || strings.Contains(t.Name(), "Connect") { // HTTP/1.1 has no such streams
+				continue
+			}
+			want = append(want, text)
+			st, err := c.FullDuplexCall(ctxFor(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Send(&pb.StreamingOutputCallRequest{ResponseStatus: &pb.EchoStatus{Message: text}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.Recv(); status.Convert(err).Message() != text {
+				t.Fatal(err)
+			}
+		}
+		server.Stop()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !slices.Equal(e.messages, want) {
+			t.Errorf("End has %q", e.messages)
+		}
+		var logged []string
+		for _, entry := range e.entries {
+			if trailer := entry.GetTrailer(); trailer != nil {
+				logged = append(logged, trailer.StatusMessage)
+			}
+		}
+		if !slices.Equal(logged, want) {
+			t.Errorf("the log has %q", logged)
+		}
+	}, rpc.StatsHandler(e), rpc.BinaryLog(log), rpc.CheckLent(0, nil))
 }
 
 // TestCheckLent: a string that a handler keeps is reported by the name of its field, and stays as it was.

@@ -369,11 +369,6 @@ func (c *serverCall) release() {
 	c.countStream()
 	if c.released { // with the response of a unary call
 		c.endCall()
-		if c.lease != nil {
-			c.recvMu.Lock() // a goroutine that the handler left running may be decoding the request
-			c.lease.Release()
-			c.recvMu.Unlock()
-		}
 		return
 	}
 	if !c.tryLockUse() {
@@ -381,12 +376,16 @@ func (c *serverCall) release() {
 		c.lockUse()
 	}
 	c.released = true
-	if c.lease != nil {
-		c.lease.Release()
-	}
 	c.endCall()
 	c.st.Release()
 	c.sendMu.Unlock()
+	c.recvMu.Unlock()
+}
+
+// releaseLent implements serverCarrier.
+func (c *serverCall) releaseLent() {
+	c.recvMu.Lock()
+	c.lease.Release()
 	c.recvMu.Unlock()
 }
 

@@ -77,6 +77,9 @@ type serverCarrier interface {
 	abandon()
 	// release ends the context and frees the carrier's memory, after the handler and the status. It sets released.
 	release()
+	// releaseLent frees the memory of lent requests, after all of the program's that may read it. A goroutine that the handler left running may be
+	// decoding one.
+	releaseLent()
 }
 
 // statusTime says when a status is sent.
@@ -206,6 +209,9 @@ func (r *runner) report(c serverCarrier, s *Server, err error) {
 	r.ended = true
 	s.entity.End(entity.OutcomeOf(err))
 	r.seen.end(err, c) // before its metadata is released
+	if r.lease != nil {
+		defer c.releaseLent() // err may have strings of the request
+	}
 	c.release()
 	if len(s.opts.stats) > 0 {
 		r.statsEnd(c, err)

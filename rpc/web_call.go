@@ -362,10 +362,13 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 		if header.Reserved(k) {
 			continue
 		}
+		if c.lease != nil {
+			k = strings.Clone(k) // h is written when the call has released its request, of which k and v may be views
+		}
 		for _, v := range vs {
 			v = header.EncodeValue(k, v)
 			if c.lease != nil {
-				v = strings.Clone(v) // h is written when the call has released its request, of which v may be a view
+				v = strings.Clone(v)
 			}
 			h.Add(prefix+k, v)
 		}
@@ -480,9 +483,26 @@ func (c *webCall) freeBodyLater() {
 func (c *webCall) freeBody() {
 	defer c.recvMu.Unlock()
 	c.body.free()
-	if c.lease != nil {
-		c.lease.Release()
+}
+
+// releaseLent implements serverCarrier. It waits as release does.
+func (c *webCall) releaseLent() {
+	if c.recvMu.TryLock() {
+		c.freeLent()
+	} else {
+		go c.freeLentLater()
 	}
+}
+
+func (c *webCall) freeLentLater() {
+	c.recvMu.Lock()
+	c.freeLent()
+}
+
+// freeLent frees the memory of lent requests, and unlocks recvMu.
+func (c *webCall) freeLent() {
+	defer c.recvMu.Unlock()
+	c.lease.Release()
 }
 
 // within sets the call's deadline.

@@ -54,7 +54,7 @@ func Message(typ pb.GrpcLogEntry_EventType, m *pb.Message) *pb.GrpcLogEntry {
 
 // ServerTrailer makes the entry of a call's status and trailer, to which no limit applies.
 func ServerTrailer(md metadata.MD, st *status.Status, peer net.Addr) *pb.GrpcLogEntry {
-	t := &pb.Trailer{Metadata: &pb.Metadata{}, StatusCode: uint32(st.Code()), StatusMessage: text(st.Message())}
+	t := &pb.Trailer{Metadata: &pb.Metadata{}, StatusCode: uint32(st.Code()), StatusMessage: strings.Clone(text(st.Message()))} // of a lent request perhaps; sinks keep entries
 	if p := st.Proto(); p != nil && len(p.Details) > 0 {
 		p.Message = t.StatusMessage // of a copy
 		if b, err := proto.Marshal(p); err == nil {
