@@ -148,9 +148,11 @@ func (c *serverCall) writeReply(m message.Message, info payloadInfo) (*status.St
 	}
 	st := c.putStatus(&out, nil)
 	var err error
-	if c.conn.srv.workers.Next() == c.conn.h2c {
-		c.unsent = true
+	if workers := c.conn.srv.workers; workers.Next() == c.conn.h2c {
 		err = c.sendError(c.st.WriteLater(c, &out))
+		if c.unsent = len(c.conn.srv.opts.stats) == 0; !c.unsent {
+			workers.SendUnsent(c.conn.h2c) // what they do next may take any time
+		}
 	} else {
 		err = c.sendError(c.st.Write(c, &out))
 	}

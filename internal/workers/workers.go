@@ -110,6 +110,21 @@ func (p *Pool[J]) Run(j J) {
 // handler whose own connection that is may leave its response queued.
 func (p *Pool[J]) Next() *h2.Conn { return p.front.Load() }
 
+// SendUnsent has the response sent that Handle has left queued on c and before whose end it may block, or not return: by the worker that has been
+// woken for the next job, or at once. Handle reports false then.
+func (p *Pool[J]) SendUnsent(c *h2.Conn) {
+	var none J
+	p.mu.Lock()
+	leave := p.first != none && (p.unsent == nil || p.unsent == c)
+	if leave && p.unsent == nil {
+		p.unsent, p.unsentAt = c, time.Now()
+	}
+	p.mu.Unlock()
+	if !leave {
+		c.Flush()
+	}
+}
+
 // enlist returns a worker for the caller to start, or nil if enough are coming already. mu
 // is held.
 func (p *Pool[J]) enlist() *Worker[J] {
