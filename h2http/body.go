@@ -63,13 +63,15 @@ func (b *body) changed() {
 func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 	b.mu.Lock()
 	if b.state == bodyClosed || b.stream == nil || b.err != nil {
+		b.unread(buf.Len())
 		b.mu.Unlock()
-		buf.Free() // it is not read; its window is given back when the stream is released
+		buf.Free()
 		return
 	}
 	n := int64(buf.Len())
 	if b.left >= 0 {
 		if n > b.left {
+			b.unread(buf.Len())
 			b.mu.Unlock()
 			buf.Free()
 			b.end(errLongContent)
@@ -289,7 +291,17 @@ func (b *body) Close() error {
 // discard frees what has been received and what will be received. b.mu is held.
 func (b *body) discard() {
 	b.state = bodyClosed
+	if b.data != nil {
+		b.unread(b.data.Len())
+	}
 	b.freeData()
+}
+
+// unread gives the connection's window of n bytes back that are not going to be read. The stream's stays shut, so that the peer does not go on. b.mu is held.
+func (b *body) unread(n int) {
+	if b.stream != nil && n > 0 {
+		b.stream.Taken(n)
+	}
 }
 
 // spareChains holds empty chains. A body has one while content waits to be read, which is a short time of its life.
