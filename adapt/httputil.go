@@ -2,9 +2,9 @@ package adapt
 
 import "github.com/tarn-go/tarn"
 
-// DefaultHTTPUtilSize is the length of the slices of HTTPUtil(p, 0): what httputil.ReverseProxy
+// defaultHTTPUtilSize is the length of the slices of HTTPUtil(p, 0): what httputil.ReverseProxy
 // itself allocates for each response when it has no pool.
-const DefaultHTTPUtilSize = 32 << 10
+const defaultHTTPUtilSize = 32 << 10
 
 // HTTPUtilPool is an httputil.BufferPool whose memory is a tarn.Pool's. It is safe for concurrent
 // use. A slice that is never put back stays in use in the pool's statistics, and its checks name it;
@@ -15,14 +15,14 @@ type HTTPUtilPool struct {
 	out  registry[tarn.Buffer]
 }
 
-// HTTPUtil returns an httputil.BufferPool of slices of size bytes, DefaultHTTPUtilSize if size is 0,
+// HTTPUtil returns an httputil.BufferPool of slices of size bytes, 32 KiB if size is 0,
 // that takes its memory from p, which it borrows. It panics if p is nil or size is negative.
 func HTTPUtil(p *tarn.Pool, size int) *HTTPUtilPool {
 	if p == nil || size < 0 {
 		panic("adapt: HTTPUtil of a nil pool or with a negative size")
 	}
 	if size == 0 {
-		size = DefaultHTTPUtilSize
+		size = defaultHTTPUtilSize
 	}
 	return &HTTPUtilPool{pool: p, size: size}
 }

@@ -14,7 +14,7 @@ import (
 
 func TestHTTPUtilGetPut(t *testing.T) {
 	p := tarntest.NewPool(t)
-	for _, c := range []struct{ size, want int }{{0, DefaultHTTPUtilSize}, {1, 1}, {100, 100}, {64 << 10, 64 << 10}} {
+	for _, c := range []struct{ size, want int }{{0, defaultHTTPUtilSize}, {1, 1}, {100, 100}, {64 << 10, 64 << 10}} {
 		h := HTTPUtil(p, c.size)
 		b := h.Get()
 		if len(b) != c.want {

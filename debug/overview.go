@@ -32,8 +32,8 @@ type trouble struct {
 	Text  string
 }
 
-// Troubles lists what is wrong with the pool, the worst first.
-func (p Pool) Troubles() []trouble {
+// troubles lists what is wrong with the pool, the worst first.
+func troubles(p Pool) []trouble {
 	var list []trouble
 	add := func(is bool, l level, format string, args ...any) {
 		if is {
@@ -61,7 +61,7 @@ func (p Pool) Troubles() []trouble {
 // severity orders pools: those with defects first, then by the number of things that are wrong.
 func severity(p Pool) int {
 	n := 0
-	for _, t := range p.Troubles() {
+	for _, t := range troubles(p) {
 		if t.Level == bad {
 			n += 100
 		}

@@ -140,6 +140,8 @@ func functions() template.FuncMap {
 		"part":     func(a, b uint64) float64 { return float64(a) / float64(max(b, 1)) },
 		"times100": func(v float64) string { return fmt.Sprintf("%.1f", 100*v) },
 		"classes":  plot.Classes,
+		"ages":     func(g Group) template.HTML { return template.HTML(plot.Ages(g.Ages)) }, // the shares of the age bands, side by side
+		"troubles": troubles,
 		"oversize": func(n int) int { return max(n-1, 0) },
 		"held":     func(c Class) int64 { return (c.InUse + c.Idle) * int64(c.Size) },
 	}
@@ -192,9 +194,4 @@ func (g Group) OldestText() string {
 	default:
 		return d.Round(time.Second).String()
 	}
-}
-
-// AgePlot draws the shares of the age bands side by side.
-func (g Group) AgePlot() template.HTML {
-	return template.HTML(plot.Ages(g.Ages))
 }

@@ -5,8 +5,6 @@ import (
 	"net"
 	"slices"
 	"time"
-
-	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
 // ConnState is what a connection is doing at one time.
@@ -55,31 +53,4 @@ func (c *Conn) state() ConnState {
 		}
 	}
 	return s
-}
-
-// Report fills in what is known of m's connections.
-func Report(m *Maker, e *endpoint.State) {
-	s := m.Stats()
-	e.Waiting, e.ResetsSent, e.ResetsReceived, e.Refused, e.KeepaliveTimeouts = s.Waiting, s.ResetsSent, s.ResetsReceived, s.Refused, s.KeepaliveTimeouts
-	e.GoAwaysSent, e.GoAwaysReceived, e.Ended = byName(s.GoAwaysSent), byName(s.GoAwaysReceived), s.Ended
-	var list []ConnState
-	now := time.Now()
-	list, e.Conns = m.Connections(endpoint.MaxConns)
-	for _, c := range list {
-		e.Streams += c.Streams
-		e.Connections = append(e.Connections, endpoint.Conn{Peer: c.Remote.String(), Age: now.Sub(c.Since), Streams: c.Streams,
-			Blocked: c.Blocked, SendWindow: c.SendWindow, RecvWindow: c.RecvWindow, StreamWindow: c.StreamWindow, Unread: c.Unread,
-			RTT: c.RTT, Draining: c.Draining})
-	}
-}
-
-func byName(codes map[Code]uint64) map[string]uint64 {
-	if codes == nil {
-		return nil
-	}
-	out := make(map[string]uint64, len(codes))
-	for c, n := range codes {
-		out[c.String()] = n
-	}
-	return out
 }

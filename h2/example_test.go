@@ -6,7 +6,6 @@ import (
 	"net"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/h2"
 )
 
@@ -121,15 +120,14 @@ func ExampleMaker() {
 	<-reply.done
 	stream.Release()
 
-	state := endpoint.State{Kind: "shouting server"}
-	h2.Report(servers, &state) // in the Endpoint method of an endpoint.Source
-	fmt.Println(state.Kind, state.Conns, servers.Stats().Refused)
+	busiest, all := servers.Connections(1) // what an endpoint.Source gives the debug page
+	fmt.Println(all, busiest[0].Draining, servers.Stats().Refused)
 
 	client.Shutdown("")
 	<-client.Done()
 	<-ended
 	fmt.Println(servers.Stats().Conns)
 	// Output:
-	// shouting server 1 0
+	// 1 false 0
 	// 0
 }

@@ -2,7 +2,7 @@ package h2http
 
 import (
 	"github.com/tarn-go/tarn/debug/endpoint"
-	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/connstate"
 )
 
 var (
@@ -14,7 +14,7 @@ var (
 // requests of HTTP/2. It is safe for concurrent use.
 func (s *Server) Endpoint() endpoint.State {
 	e := endpoint.State{Kind: "HTTP server", Name: s.http.Addr}
-	h2.Report(s.engine.maker, &e)
+	connstate.Report(s.engine.maker, &e)
 	s.engine.requests.report(&e, "reset")
 	return e
 }
@@ -31,7 +31,7 @@ func (t *Transport) Endpoint() endpoint.State {
 	t.init()
 	e := endpoint.State{Kind: "HTTP client"}
 	if t.err == nil {
-		h2.Report(t.pool.maker, &e)
+		connstate.Report(t.pool.maker, &e)
 	}
 	t.requests.report(&e, "error")
 	return e

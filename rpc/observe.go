@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tarn-go/tarn/debug/endpoint"
-	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/connstate"
 	"github.com/tarn-go/tarn/internal/latency"
 	"github.com/tarn-go/tarn/internal/monotonic"
 	"google.golang.org/grpc/codes"
@@ -242,7 +242,7 @@ func (s *Server) Endpoint() endpoint.State {
 	}
 	s.mu.Unlock()
 	if s.maker != nil {
-		h2.Report(s.maker, &e)
+		connstate.Report(s.maker, &e)
 	}
 	s.opts.observe.report(&e, ofServer)
 	return e
@@ -256,7 +256,7 @@ func (cc *ClientConn) Endpoint() endpoint.State {
 	if cc.web != nil {
 		e.Kind = cc.opts.protocol.String() + " client"
 	} else {
-		h2.Report(cc.maker, &e)
+		connstate.Report(cc.maker, &e)
 	}
 	cc.opts.observe.report(&e, ofClient)
 	return e

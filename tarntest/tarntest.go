@@ -13,13 +13,13 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// Grace is how long the end of a test waits for buffers that are still out: a goroutine of the test may
+// grace is how long the end of a test waits for buffers that are still out: a goroutine of the test may
 // just be returning. A test that leaks takes this much longer.
-const Grace = time.Second
+const grace = time.Second
 
 // NewPool returns a pool for one test, with every reference tracked (tarn.CheckAll). When the test
 // and its cleanups registered later are over, the test fails for each place that made references that
-// are still out after Grace, and for each kind and place of misuse, with stacks: also where the panic was recovered, as servers do.
+// are still out after a second, and for each kind and place of misuse, with stacks: also where the panic was recovered, as servers do.
 // A test that panics reports no buffers that are out, because the panic is why they are.
 func NewPool(t testing.TB) *tarn.Pool {
 	t.Helper()
@@ -88,14 +88,14 @@ func panicking() bool {
 	return false
 }
 
-// outstanding waits until no buffer is out, for Grace at the most, and returns those that are out then.
+// outstanding waits until no buffer is out, for grace at the most, and returns those that are out then.
 func outstanding(p *tarn.Pool) []tarn.Outstanding {
 	const steps = 100
 	for range steps {
 		if len(p.Outstanding()) == 0 {
 			return nil
 		}
-		time.Sleep(Grace / steps)
+		time.Sleep(grace / steps)
 	}
 	return p.Outstanding()
 }

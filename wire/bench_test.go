@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// BenchmarkSwitchOver is what CopyBelow was chosen by: a header and a payload sent
+// BenchmarkSwitchOver is what copyBelow was chosen by: a header and a payload sent
 // by copy and by reference.
 func BenchmarkSwitchOver(b *testing.B) {
 	faultnet.NeedsTCP(b, "for sockets alone")

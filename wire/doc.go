@@ -10,8 +10,8 @@
 //
 // A [Writer] gathers small pieces in one pooled buffer and passes large ones by
 // reference, so that a frame's header, its payload and whatever follows leave in
-// one system call. What is small is a constant per kind of connection
-// ([CopyBelow], [RecordSize]). On a connection that wraps another the wrapper's
+// one system call. Small is below 2 KiB on plain TCP and Unix connections, and below 4 KiB
+// on others. On a connection that wraps another the wrapper's
 // own Write is called; pieces are gathered into writes of whole TLS records, but
 // for the last.
 //

@@ -36,7 +36,7 @@ func (r *Reader) read(need int) (n int, err error) {
 	}
 	size := r.idle // it may have to wait
 	if r.more {
-		size = max(r.size, min(r.most, RecordSize))
+		size = max(r.size, min(r.most, recordSize))
 	}
 	r.room(need, size)
 	space := r.mem[r.w:]

@@ -77,12 +77,12 @@ func (b *Batch) Insert(o *Batch) {
 }
 
 // partBytes is the least that SendUntil sends between two looks at stop: whole records, so that there are no more of them than without stop.
-const partBytes = 4 * RecordSize
+const partBytes = 4 * recordSize
 
 // SendUntil is Send that returns before everything is sent, with Unsent, once stop is true: it looks after each quarter of b, or 64 KiB where
 // that is more. Otherwise b is cleared and sent is Sent.
 func (w *Writer) SendUntil(b *Batch, stop *atomic.Bool) (sent Outcome, err error) {
-	part := max(partBytes, b.Len()/4/RecordSize*RecordSize)
+	part := max(partBytes, b.Len()/4/recordSize*recordSize)
 	for w.err == nil && b.Len() > part {
 		if stop.Load() {
 			return Unsent, nil

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// CopyBelow is the length in bytes below which a piece is copied rather than
+	// copyBelow is the length in bytes below which a piece is copied rather than
 	// passed by reference on a connection that can vector (plain TCP and Unix).
-	CopyBelow = 2 << 10
-	// RecordSize is the most payload of a TLS record (RFC 8446 section 5.1). On a
+	copyBelow = 2 << 10
+	// recordSize is the most payload of a TLS record (RFC 8446 section 5.1). On a
 	// connection that cannot vector, pieces are gathered into writes of this
 	// length, and a piece's whole records go from where they are.
-	RecordSize = 16 << 10
-	// copyBelowRecord is CopyBelow on connections that cannot vector: what does not fill
+	recordSize = 16 << 10
+	// copyBelowRecord is copyBelow on connections that cannot vector: what does not fill
 	// records would be copied in any case.
 	copyBelowRecord = 4 << 10
 )
@@ -62,7 +62,7 @@ func NewWriter(conn net.Conn, pool *tarn.Pool) *Writer {
 // NewBatch returns an empty batch that suits w's connection, to be gathered apart
 // from w (under another lock, say) and passed to Send or TrySend.
 func (w *Writer) NewBatch() *Batch {
-	b := &Batch{pool: w.pool, below: CopyBelow}
+	b := &Batch{pool: w.pool, below: copyBelow}
 	if !w.vector {
 		b.below = copyBelowRecord
 	}
@@ -129,15 +129,15 @@ func (w *Writer) sendVec(vec [][]byte) error {
 	}
 }
 
-// records sends vec in writes of RecordSize, except that the whole records of a
+// records sends vec in writes of recordSize, except that the whole records of a
 // long piece are passed on in one go.
 func (w *Writer) records(vec [][]byte) error {
-	rec := w.pool.Get(RecordSize)
+	rec := w.pool.Get(recordSize)
 	defer rec.Free()
 	mem, n := rec.Bytes(), 0
 	for _, p := range vec {
 		for len(p) > 0 {
-			if whole := len(p) / RecordSize * RecordSize; n == 0 && whole > 0 {
+			if whole := len(p) / recordSize * recordSize; n == 0 && whole > 0 {
 				if err := w.write(p[:whole]); err != nil {
 					return err
 				}
@@ -146,7 +146,7 @@ func (w *Writer) records(vec [][]byte) error {
 			}
 			m := copy(mem[n:], p)
 			p = p[m:]
-			if n += m; n == RecordSize {
+			if n += m; n == recordSize {
 				if err := w.write(mem); err != nil {
 					return err
 				}

@@ -81,7 +81,7 @@ func TestWriterMix(t *testing.T) {
 // TestManyPieces goes beyond what one system call takes.
 func TestManyPieces(t *testing.T) {
 	forEach(t, func(t *testing.T, a, b net.Conn) {
-		const n, size = 2500, wire.CopyBelow + 4096
+		const n, size = 2500, 2<<10 + 4096
 		w := wire.NewWriter(a, tarntest.NewPool(t))
 		defer w.Release()
 		p := pattern(size)
@@ -166,7 +166,7 @@ func TestRecords(t *testing.T) {
 	total := 0
 	for i, n := range rec.lens {
 		total += n
-		if i < len(rec.lens)-1 && n%wire.RecordSize != 0 {
+		if i < len(rec.lens)-1 && n%(16<<10) != 0 {
 			t.Errorf("write %d has %d bytes", i, n)
 		}
 	}
