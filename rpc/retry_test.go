@@ -279,13 +279,17 @@ func TestServiceConfig(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	_, addr := startTarn(t, svc)
-	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(
-		`{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.03s","maxRequestMessageBytes":50}]}`)))
-	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
-	wantCode(t, err, codes.DeadlineExceeded)
-	_, err = c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)})
-	wantCode(t, err, codes.ResourceExhausted)
+	config := rpc.WithDefaultServiceConfig(
+		`{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.03s","maxRequestMessageBytes":50}]}`)
+	inBubble(t, svc, []rpc.DialOption{config}, func(t *testing.T, c pb.TestServiceClient) {
+		begun := time.Now()
+		_, err := c.UnaryCall(t.Context(), &pb.SimpleRequest{})
+		if wantCode(t, err, codes.DeadlineExceeded); time.Since(begun) != 30*time.Millisecond {
+			t.Errorf("ended after %v", time.Since(begun))
+		}
+		_, err = c.UnaryCall(t.Context(), &pb.SimpleRequest{Payload: payload(100)})
+		wantCode(t, err, codes.ResourceExhausted)
+	})
 }
 
 // A server first refuses a stream and then fails every call: the refusal does not count, the failures do.
