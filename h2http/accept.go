@@ -53,6 +53,8 @@ func newAcceptor(l net.Listener, s *Server, base context.Context) *acceptor {
 
 func (a *acceptor) serve() error {
 	defer a.Close()
+	name := a.Addr().String()
+	a.server.first.CompareAndSwap(nil, &name)
 	return a.server.http.Serve(a)
 }
 

@@ -14,6 +14,9 @@ var (
 // requests of HTTP/2. It is safe for concurrent use.
 func (s *Server) Endpoint() endpoint.State {
 	e := endpoint.State{Kind: "HTTP server", Name: s.http.Addr}
+	if first := s.first.Load(); e.Name == "" && first != nil {
+		e.Name = *first
+	}
 	connstate.Report(s.engine.maker, &e)
 	s.engine.requests.report(&e, "reset")
 	return e

@@ -11,6 +11,35 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
+// A server whose http.Server has no Addr is shown under the address of the first listener that it serves.
+func TestEndpointNamedByListener(t *testing.T) {
+	s, err := h2http.NewServer(&http.Server{}, &h2http.Config{Pool: tarntest.NewPool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := listenTCP(t), listenTCP(t)
+	name := first.Addr().String()
+	served := make(chan error, 2)
+	go func() { served <- s.Serve(first) }()
+	if res, err := http.Get("http://" + name); err != nil { // Serve has begun
+		t.Error(err)
+	} else {
+		res.Body.Close()
+	}
+	go func() { served <- s.Serve(second) }()
+	if res, err := http.Get("http://" + second.Addr().String()); err != nil {
+		t.Error(err)
+	} else {
+		res.Body.Close()
+	}
+	if got := s.Endpoint().Name; got != name {
+		t.Errorf("named %q, not %q", got, name)
+	}
+	s.Close()
+	<-served
+	<-served
+}
+
 // Server and transport show their connection to the debug page while it is open.
 func TestEndpoint(t *testing.T) {
 	srv := &http.Server{Addr: ":1", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") })}

@@ -64,7 +64,8 @@ type Server struct {
 	http   *http.Server
 	engine *engine
 	conns  *connections
-	passed sync.Map // from net.Conn to context.Context: what Serve passes to net/http, until that has called its hooks
+	first  atomic.Pointer[string] // the address of the first listener
+	passed sync.Map               // from net.Conn to context.Context: what Serve passes to net/http, until that has called its hooks
 
 	ending   atomic.Uint32 // an ender
 	released chan struct{} // closed: net/http waits for Serve's connections no longer
