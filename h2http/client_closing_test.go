@@ -1,6 +1,7 @@
 package h2http_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -35,6 +36,55 @@ func TestClosedBodiesGiveTheWindowBack(t *testing.T) {
 		// net/http hands a connection to the request that has it dialled before it lists it for others, so that the next request may come between.
 		if n := o.conns.len(); n != 1 && s.own {
 			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// TestUnreadResponsesDoNotHoldUpOthers: a program may leave as many responses unread as a server permits at a time by default.
+func TestUnreadResponsesDoNotHoldUpOthers(t *testing.T) {
+	const size, n = 340 << 10, 240 // h2http's window is 352 KiB for a stream
+	eachClient(t, func(t *testing.T, s clientStack) {
+		wrote := make(chan error, n)
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/last" {
+				io.WriteString(w, "last")
+				return
+			}
+			_, err := w.Write(make([]byte, size))
+			if err == nil {
+				err = http.NewResponseController(w).Flush()
+			}
+			wrote <- err
+			<-r.Context().Done() // more would follow
+		}))
+		rt := s.make(t, new(clientSetup))
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		get := func(path string) io.ReadCloser {
+			t.Helper()
+			req, _ := http.NewRequestWithContext(ctx, "GET", o.url+path, nil)
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { resp.Body.Close() })
+			return resp.Body
+		}
+		for range n {
+			get("/")
+		}
+		for i := range n {
+			select {
+			case err := <-wrote:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-ctx.Done():
+				t.Fatalf("%d of %d responses have been sent", i, n)
+			}
+		}
+		if b, err := io.ReadAll(get("/last")); string(b) != "last" || err != nil {
+			t.Errorf("%q, %v", b, err)
 		}
 	})
 }

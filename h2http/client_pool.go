@@ -75,6 +75,9 @@ func (p *clientPool) configure(s clientSettings) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Unread == 0 {
+		cfg.Unread = unreadResponses
+	}
 	cfg.ExtendedConnect = h2.Deny // of servers
 	cfg.ReadModeration = h2.Permit
 	cfg.ProbeResets = h2.Permit

@@ -47,6 +47,7 @@ const (
 	mostWindow         = 16 << 20
 	mostRead           = 256 << 10
 	mostUnread         = 32 << 20 // of all streams of a server's connection: two of the largest windows
+	unreadResponses    = 1 << 30  // of a client's, as in net/http: a program may leave many responses unread, and read another first
 	minConnWindow      = 65535    // RFC 9113 section 6.9.2
 	tableSize          = 4096
 	maxHeaderList      = 16 << 20

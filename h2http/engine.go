@@ -56,7 +56,7 @@ func configured(srv *http.Server, c Config) (*engine, error) {
 		return nil, err
 	}
 	cfg.LongHeaders = h2.DeliverLong
-	if cfg.Unread == 0 { // a program may read its responses one after the other; handlers read at the same time
+	if cfg.Unread == 0 { // handlers read at the same time
 		cfg.Unread = mostUnread
 	}
 	if n := maxHeaderValues(srv); n > 0 {
