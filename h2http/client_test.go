@@ -222,3 +222,19 @@ func TestClientManyAtOnce(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestClientInvalidPath: the error quotes what the caller has set, which a reverse proxy may have taken from its own request.
+func TestClientInvalidPath(t *testing.T) {
+	eachClient(t, func(t *testing.T, s clientStack) {
+		o := startOrigin(t, s.tls, http.NotFoundHandler())
+		req, err := http.NewRequestWithContext(t.Context(), "GET", o.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL.Opaque = req.URL.Scheme + "://other.example/x"
+		_, err = s.make(t, new(clientSetup)).RoundTrip(req)
+		if want := fmt.Sprintf("%[1]q from URL.Opaque = %[1]q", req.URL.Opaque); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	})
+}

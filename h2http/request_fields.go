@@ -168,8 +168,12 @@ func (x *call) fields(fields []h2.Field) ([]h2.Field, error) {
 	if method != http.MethodConnect || protocol != "" {
 		path := r.URL.RequestURI()
 		if !validPath(path) {
+			whole := path
 			if path = strings.TrimPrefix(path, r.URL.Scheme+"://"+host); !validPath(path) {
-				return nil, fmt.Errorf("h2http: invalid request path %q", path)
+				if r.URL.Opaque != "" {
+					return nil, fmt.Errorf("h2http: invalid request path %q from URL.Opaque = %q", whole, r.URL.Opaque)
+				}
+				return nil, fmt.Errorf("h2http: invalid request path %q", whole)
 			}
 		}
 		fields = append(fields, h2.Field{Name: ":path", Value: path}, h2.Field{Name: ":scheme", Value: r.URL.Scheme})

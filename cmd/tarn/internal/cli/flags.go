@@ -64,7 +64,11 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, std Stream
 	case errors.As(err, &status):
 		return int(status)
 	}
-	fmt.Fprintf(std.Err, "%s: %s\n", command.CommandPath(), strings.ReplaceAll(err.Error(), "\n", " "))
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		text = "interrupted"
+	}
+	fmt.Fprintf(std.Err, "%s: %s\n", command.CommandPath(), text)
 	if errors.As(err, new(failure)) {
 		return Failed
 	}

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -64,5 +67,18 @@ func TestStatus(t *testing.T) {
 		if status != c.status || errs != c.says || out != "" {
 			t.Errorf("%v %s: %d, %q, %q", c.err, c.args, status, errs, out)
 		}
+	}
+}
+
+// TestInterrupted says what ended a command, not what a context says of it.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var errs strings.Builder
+	c := &cobra.Command{Use: "try", RunE: func(cmd *cobra.Command, _ []string) error {
+		cancel()
+		return Fail(fmt.Errorf("loading: %w", cmd.Context().Err()))
+	}}
+	if status := Run(ctx, c, nil, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}); status != Failed || errs.String() != "tarn try: interrupted\n" {
+		t.Errorf("%d %q", status, errs.String())
 	}
 }

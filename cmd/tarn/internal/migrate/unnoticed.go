@@ -2,11 +2,11 @@ package migrate
 
 import (
 	"go/ast"
-	"go/types"
+	"go/constant"
 	"strconv"
 )
 
-// unnoticed has what to do about functions that still compile, and have no effect on clients and servers of package rpc: they act through
+// unnoticed has what to do about functions and variables that still compile, and have no effect on clients and servers of package rpc: they act through
 // grpc-go's internals.
 var unnoticed = map[string]string{
 	grpcPath + "/channelz/service.RegisterChannelzServiceToServer": "it does not list package rpc's clients and servers: use channelz.Register of rpc/channelz, with rpc.Channelz and rpc.WithChannelz",
@@ -15,6 +15,10 @@ var unnoticed = map[string]string{
 	grpcPath + "/binarylog.SetSink":                           "it gets no calls of package rpc's clients and servers: use rpc.NewCallLog, with rpc.BinaryLog and rpc.WithBinaryLog",
 	grpcPath + "/gcp/observability.Start":                     "it sees no calls of package rpc's clients and servers: use otelgrpc's or rpc/opentelemetry's options, or stay with grpc-go",
 	grpcPath + "/stats/opentelemetry/csm.EnableObservability": "it sees no calls of package rpc's clients and servers: use rpc/opentelemetry's options, without csm's labels, or stay with grpc-go",
+	grpcPath + "/profiling/service.Init":                      "it profiles no calls of package rpc's clients and servers",
+	grpcPath + "/profiling.Enable":                            "it profiles no calls of package rpc's clients and servers",
+	grpcPath + "/experimental.SetDefaultBufferPool":           "package rpc's clients and servers do not use it: use rpc.Pool and rpc.WithPool",
+	grpcPath + ".EnableTracing":                               "it does not trace calls of package rpc's clients and servers: use rpc.ObserveCalls and rpc.WithObserveCalls",
 }
 
 // xdsPath is the package whose import registers grpc-go's resolver of xDS.
@@ -30,13 +34,27 @@ func (f *file) leaveUnnoticed() {
 		}
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		if !ok {
-			return true
-		}
-		if fn, ok := f.pkg.TypesInfo.Uses[id].(*types.Func); ok && unnoticed[fn.FullName()] != "" {
-			f.leave(id, fn.Pkg().Name()+"."+fn.Name()+": "+unnoticed[fn.FullName()])
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			return !f.isFalse(n)
+		case *ast.Ident:
+			obj := f.pkg.TypesInfo.Uses[n]
+			if obj == nil || obj.Pkg() == nil || obj.Parent() != obj.Pkg().Scope() {
+				return true
+			}
+			if advice := unnoticed[obj.Pkg().Path()+"."+obj.Name()]; advice != "" {
+				f.leave(n, obj.Pkg().Name()+"."+obj.Name()+": "+advice)
+			}
 		}
 		return true
 	})
+}
+
+// isFalse reports whether a statement only sets a variable to false, as programs do with grpc.EnableTracing, whose default was once true.
+func (f *file) isFalse(set *ast.AssignStmt) bool {
+	if len(set.Rhs) != 1 {
+		return false
+	}
+	v := f.pkg.TypesInfo.Types[set.Rhs[0]].Value
+	return v != nil && v.Kind() == constant.Bool && !constant.BoolVal(v)
 }

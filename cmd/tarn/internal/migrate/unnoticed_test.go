@@ -22,7 +22,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/binarylog"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/gcp/observability"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/profiling"
+	"google.golang.org/grpc/profiling/service"
 
 	"example.com/app/monitor"
 )
@@ -34,6 +38,13 @@ func main() {
 	s := grpc.NewServer()
 	monitor.Add(s)
 	s.Stop()
+	grpc.EnableTracing = false
+	grpc.EnableTracing = true
+	trace := &grpc.EnableTracing
+	*trace = false
+	experimental.SetDefaultBufferPool(mem.NopBufferPool{})
+	profiling.Enable(true)
+	service.Init(nil)
 }
 `
 
@@ -62,14 +73,17 @@ func TestUnnoticed(t *testing.T) {
 	}
 	status, out := migrate(t, dir)
 	for _, want := range []string{
-		"main.go:14:16: observability.Start: it sees no calls", "main.go:15:19: binarylog.SetSink: it gets no calls",
+		"main.go:19:16: observability.Start: it sees no calls", "main.go:20:19: binarylog.SetSink: it gets no calls",
+		"main.go:26:7: grpc.EnableTracing: it does not trace", "main.go:27:17: grpc.EnableTracing: it does not trace",
+		"main.go:29:15: experimental.SetDefaultBufferPool: ", "main.go:30:12: profiling.Enable: it profiles no calls",
+		"main.go:31:10: service.Init: it profiles no calls",
 		"monitor.go:8:45: service.RegisterChannelzServiceToServer: it does not list",
 	} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("%q is not once in\n%s", want, out)
 		}
 	}
-	if status != cli.Failed || strings.Count(out, ".go:")-strings.Count(out, ".go: ") != 3 {
+	if status != cli.Failed || strings.Count(out, ".go:")-strings.Count(out, ".go: ") != 8 {
 		t.Errorf("status %d\n%s", status, out)
 	}
 }
