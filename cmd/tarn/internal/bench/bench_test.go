@@ -134,7 +134,7 @@ func TestTextNamesTheMachineAndTheRatios(t *testing.T) {
 	if status != cli.OK {
 		t.Fatalf("status %d: %s", status, errs)
 	}
-	for _, want := range []string{machine().CPU, machine().Go, "tarn ahead", "sync.Pool", "grpc mem", "make", "x  "} {
+	for _, want := range []string{machine().CPU, machine().Go, "tarn's/its", "sync.Pool", "grpc mem", "make", "x  "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -23,10 +23,10 @@ type page struct {
 // writeHTML writes the report as one page that has no scripts and loads nothing.
 func (r *Report) writeHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"charts":  func(c Case) []chart { return c.charts() },
-		"value":   func(c Case, r Row, m Metric) string { return m.Unit.format(r.Values[m.Key]) },
-		"summary": func(r *Report) summary { return r.summary() },
-		"ahead":   func(r Row) string { return r.aheadText() },
+		"charts":   func(c Case) []chart { return c.charts() },
+		"value":    func(c Case, r Row, m Metric) string { return m.Unit.format(r.Values[m.Key]) },
+		"summary":  func(r *Report) summary { return r.summary() },
+		"quotient": func(c Case, r Row) string { return c.quotientText(&r) },
 	}).Parse(reportTemplate)
 	if err != nil {
 		return err

@@ -14,17 +14,27 @@ type comparison struct {
 	Section, Case, Peer string
 	Ahead               float64 // the ratio as in Row.Ahead; the median
 	Low, High           float64 // over the turns, each compared with the contestant's turn next to it
+	Metric              Metric  // what is compared
 }
 
 // Behind reports whether the contestant did better than Tarn.
 func (c comparison) Behind() bool { return c.Ahead < 1 }
 
-// Text is the ratio and its range.
+// Text is Tarn's value divided by the contestant's, and its range.
 func (c comparison) Text() string {
-	if c.Low == c.High {
-		return times(c.Ahead) + "×"
+	median, low, high := c.Metric.quotient(c.Ahead), c.Metric.quotient(c.Low), c.Metric.quotient(c.High)
+	if low == high {
+		return times(median) + "×"
 	}
-	return fmt.Sprintf("%s× (%s–%s)", times(c.Ahead), times(c.Low), times(c.High))
+	return fmt.Sprintf("%s× (%s–%s)", times(median), times(min(low, high)), times(max(low, high)))
+}
+
+// quotient is Tarn's value divided by the contestant's where Tarn is ahead by ahead.
+func (m Metric) quotient(ahead float64) float64 {
+	if m.Better == Lower {
+		return 1 / ahead
+	}
+	return ahead
 }
 
 // times formats a ratio with about three digits: further digits differ from run to run.
@@ -34,6 +44,8 @@ func times(ratio float64) string {
 		return fmt.Sprintf("%.0f", ratio)
 	case ratio >= 10:
 		return fmt.Sprintf("%.1f", ratio)
+	case ratio < 0.1:
+		return fmt.Sprintf("%.3f", ratio)
 	default:
 		return fmt.Sprintf("%.2f", ratio)
 	}
@@ -56,7 +68,7 @@ func (r *Report) comparisons() []comparison {
 				if low == 0 {
 					low, high = row.Ahead, row.Ahead
 				}
-				out = append(out, comparison{s.Title, c.Title, row.Name, row.Ahead, min(low, row.Ahead), max(high, row.Ahead)})
+				out = append(out, comparison{s.Title, c.Title, row.Name, row.Ahead, min(low, row.Ahead), max(high, row.Ahead), c.Metrics[0]})
 			}
 		}
 	}
@@ -120,7 +132,7 @@ func (r *Report) writeSummary(b *strings.Builder) {
 		b.WriteString(" It is behind in:\n")
 		for _, c := range s.Rows {
 			if c.Behind() {
-				fmt.Fprintf(b, "  %s, against %s: %s\n", c.Case, c.Peer, c.Text())
+				fmt.Fprintf(b, "  %s, against %s: %s the %s\n", c.Case, c.Peer, c.Text(), c.Metric.Label)
 			}
 		}
 		return

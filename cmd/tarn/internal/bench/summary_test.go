@@ -24,7 +24,7 @@ func TestSummary(t *testing.T) {
 	if len(s.Rows) != 3 || s.Ahead != 2 || s.Behind != 1 {
 		t.Fatalf("%+v", s)
 	}
-	if c := s.Rows[0]; c.Ahead != 3 || c.Low != 2 || c.High != 4 || c.Text() != "3.00× (2.00–4.00)" {
+	if c := s.Rows[0]; c.Ahead != 3 || c.Low != 2 || c.High != 4 || c.Text() != "0.33× (0.25–0.50)" {
 		t.Errorf("%+v %s", c, c.Text())
 	}
 	if c := s.Rows[2]; c.Text() != "2.00×" {
@@ -40,7 +40,7 @@ func TestSummary(t *testing.T) {
 	if !strings.Contains(page.String(), "behind in 1") || strings.Index(page.String(), "Summary") > strings.Index(page.String(), "<h2>Core") {
 		t.Error("the page does not begin with the summary")
 	}
-	if !strings.Contains(text.String(), "ahead in 2 of 3") || !strings.Contains(text.String(), "one, against fast: 0.50×") {
+	if !strings.Contains(text.String(), "ahead in 2 of 3") || !strings.Contains(text.String(), "one, against fast: 2.00× (1.80–2.20) the time\n") {
 		t.Errorf("%s", text.String())
 	}
 }

@@ -17,7 +17,7 @@ func (r *Report) writeText(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(&b, "tarn bench: %s, %d cores, %s/%s, %s, grpc-go %s\n", m.CPU, m.Cores, m.OS, m.Arch, m.Go, m.GRPC)
 	fmt.Fprintf(&b, "%s; %.0f s in all.\n", r.Plan, r.Seconds)
-	fmt.Fprintf(&b, "\"tarn ahead\" is the ratio of Tarn's value in the first column to the contestant's, inverted where lower is better; below 1 Tarn is behind.\n")
+	fmt.Fprintf(&b, "\"tarn's/its\" is Tarn's value in the first column divided by the contestant's.\n")
 	if busy := m.Busy(); busy != "" {
 		fmt.Fprintln(&b, busy)
 	}
@@ -42,7 +42,7 @@ func (c *Case) writeText(w io.Writer) {
 	for i, m := range c.Metrics {
 		fmt.Fprintf(t, "%s\t", m.Label)
 		if i == 0 {
-			fmt.Fprint(t, "tarn ahead\t")
+			fmt.Fprint(t, "tarn's/its\t")
 		}
 	}
 	fmt.Fprintln(t)
@@ -51,7 +51,7 @@ func (c *Case) writeText(w io.Writer) {
 		for i, m := range c.Metrics {
 			fmt.Fprintf(t, "%s\t", m.Unit.format(r.Values[m.Key]))
 			if i == 0 {
-				fmt.Fprintf(t, "%s\t", r.aheadText())
+				fmt.Fprintf(t, "%s\t", c.quotientText(&r))
 			}
 		}
 		fmt.Fprintln(t)
@@ -73,16 +73,15 @@ func (c *Case) nameWidth() int {
 
 func pad(s string, width int) string { return fmt.Sprintf("%-*s", width, s) }
 
-func (r *Row) aheadText() string {
+// quotientText is Tarn's value of the first metric divided by r's.
+func (c *Case) quotientText(r *Row) string {
 	switch {
 	case r.Kind == Tarn:
 		return ""
 	case r.Ahead == 0:
 		return "?"
-	case r.Ahead >= 100:
-		return fmt.Sprintf("%.0fx", r.Ahead)
 	default:
-		return fmt.Sprintf("%.2fx", r.Ahead)
+		return times(c.Metrics[0].quotient(r.Ahead)) + "x"
 	}
 }
 
