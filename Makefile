@@ -27,8 +27,9 @@ NARROW  := $(addprefix ./internal/,proto dcerpc ntlm spnego conn)
 FUZZTIME ?= 20s
 TIMEOUT ?= 20m
 BIN     := bin
-# Without the debugger's tables a package compiles in nine tenths of the time, and a test binary links in two thirds.
-export GOFLAGS += -timeout=$(TIMEOUT) -gcflags=all=-dwarf=false -ldflags=-w
+# Without the debugger's tables a package compiles in nine tenths of the time, and a test binary links in two thirds. Tests of interop that
+# build grpc-go and rclone from copies do so with -trimpath, and have what those import from the build cache if it was compiled with it.
+export GOFLAGS += -timeout=$(TIMEOUT) -trimpath -gcflags=all=-dwarf=false -ldflags=-w
 # How long a test binary waits for races of goroutines that are left. The detector's own default is a second.
 export GORACE ?= atexit_sleep_ms=100
 # Tests run without go test's own vet, because the target vet covers every module. CI runs a failed test once more (ci/gotest.sh).
@@ -44,7 +45,7 @@ deps: ## install the programs that tests talk to (Samba, nginx, h2load, ...); ma
 
 .PHONY: test
 test: ## ten minutes: format, go.mod, vet, the ports, unit tests of every module in their short forms, with real peers
-	@./ci/each.sh fmt tidy vet ports units
+	@./ci/each.sh vet+fmt ports+tidy units # tidy waits for the module proxy
 
 .PHONY: checks
 checks: ## linters, the analyser, usual forms that race leaves out, the other release of Go, 32 bits, no unsafe, FIPS, vet for the ports, the private modules' go.mod, known vulnerabilities

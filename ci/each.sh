@@ -1,7 +1,7 @@
 #!/bin/sh
 # each.sh TARGET... makes one target after the other, also after one has failed. Of TARGET+TARGET+... the second and those after it are made one
 # after the other beside the first, with less of the processors, and their output follows the first's. At the end it prints how long each
-# took, which tests were left out because a program is missing, and which targets failed.
+# took and how long of processors, which tests were left out because a program is missing, and which targets failed.
 set -u
 TARN_LEFT_OUT=${TARN_LEFT_OUT:-$(mktemp)}
 export TARN_LEFT_OUT
@@ -14,8 +14,12 @@ one() {
 	shift
 	echo "== $target"
 	begun=$(date +%s)
+	times > "$results/$target"
 	"$@" "${MAKE:-make}" --no-print-directory "$target" || printf ' %s' "$target" >> "$results/failed"
-	printf ' %s %ss' "$target" $(($(date +%s) - begun)) >> "$results/took"
+	times >> "$results/$target"
+	# The second line of times is that of children: user and system, as 1m2.5s.
+	processor=$(sed 's/[ms]/ /g' "$results/$target" | awk '{ used = $1 * 60 + $2 + $3 * 60 + $4 } NR == 2 { before = used } END { print int(used - before) }')
+	printf ' %s %ss (%ss)' "$target" $(($(date +%s) - begun)) "$processor" >> "$results/took"
 }
 for targets; do
 	first=${targets%%+*}
@@ -23,7 +27,7 @@ for targets; do
 	for target in $beside; do
 		one "$target" nice -n 5
 	done > "$results/beside" 2>&1 &
-	one "$first" env
+	(one "$first" env) # apart, so that times has no more than its own
 	wait
 	cat "$results/beside"
 done

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -93,5 +94,41 @@ func TestVulnerabilities(t *testing.T) {
 				t.Errorf("%v, want failure %v and %q; printed\n%s", err, test.fails, test.want, out)
 			}
 		})
+	}
+}
+
+// TestEach: ci/each.sh makes every target, those beside another one after the other with their output behind its, goes on after a failure,
+// fails if one did, and says what each took.
+func TestEach(t *testing.T) {
+	const program = "#!/bin/sh\n[ \"$2\" != busy ] || { i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; }\necho \"made $2\"\n[ \"$2\" != bad ]\n"
+	fake := filepath.Join(t.TempDir(), "make")
+	writeProgram(t, fake, program)
+	for _, test := range []struct {
+		targets, failed string
+		order           []string
+	}{
+		{"busy+a+b c", "", []string{"busy", "a", "b", "c"}},
+		{"bad a", "bad", []string{"bad", "a"}},
+		{"a+bad+b c", "bad", []string{"a", "bad", "b", "c"}},
+	} {
+		cmd := exec.Command("ci/each.sh", strings.Fields(test.targets)...)
+		cmd.Env = append(os.Environ(), "MAKE="+fake, "TARN_LEFT_OUT="+filepath.Join(t.TempDir(), "left"))
+		out, err := cmd.CombinedOutput()
+		rest := string(out)
+		for _, name := range test.order {
+			_, after, found := strings.Cut(rest, "== "+name+"\nmade "+name+"\n")
+			if !found {
+				t.Errorf("%s: %s is missing or out of order in\n%s", test.targets, name, out)
+			}
+			rest = after
+		}
+		for _, name := range test.order {
+			if !regexp.MustCompile(` ` + name + ` \d+s \(\d+s\)`).MatchString(rest) {
+				t.Errorf("%s: no time of %s in %q", test.targets, name, rest)
+			}
+		}
+		if _, failed, _ := strings.Cut(rest, "FAILED: "); (err != nil) != (test.failed != "") || strings.TrimSpace(failed) != test.failed {
+			t.Errorf("%s: %v, failed %q, want %q", test.targets, err, failed, test.failed)
+		}
 	}
 }
