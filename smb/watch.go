@@ -61,7 +61,7 @@ var ErrMissed = errors.New("smb: some changes were not reported")
 // notifyRoom is how many bytes of changes one reply may have.
 const notifyRoom = 64 << 10
 
-// Watcher reports changes in a directory. The server collects them between calls of Next. Next is for one
+// Watcher reports changes in a directory. The server collects them from Share.Watch on, also between calls of Next. Next is for one
 // goroutine at a time; Close may be called from any other. After a loss of the connection Next opens the
 // directory again by its name.
 type Watcher struct {
@@ -70,14 +70,15 @@ type Watcher struct {
 	stop context.CancelFunc
 	done context.Context
 
-	begun   bool          // a request was sent
 	on      *tree         // where the server collects changes; nil: nowhere
 	leftOut *leftOutError // of the changes that the last Next returned, for the next one; nil: none
 
-	pending atomic.Pointer[conn.Call] // sent by a Next that returned ErrMissed, for the one after it; nil: none
+	pending atomic.Pointer[conn.Call] // sent by Watch, or by a Next that returned ErrMissed, for the next Next; nil: none
 }
 
-// Watch starts to watch the named directory. The server collects changes from the first call of Next on.
+// Watch starts to watch the named directory. The server collects changes from now on: a directory that is read after Watch, before
+// the first Next, is complete. Samba begins to collect a moment after it has the request (docs/reference/smb.md, "What is not there, and
+// limits").
 func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	var f *File
 	err := s.run(operation{kind: opOpen, name: name, do: func(ctx context.Context, t view, remote string) error {
@@ -95,15 +96,19 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 		w.req.Flags = proto.NotifyTree
 	}
 	w.done, w.stop = context.WithCancel(s.ctx)
+	err = f.h.run(s.ctx, opWatch, func(t *tree, id proto.FileID) error { return w.start(s.ctx, t, id) })
+	if err != nil && !errors.Is(err, ErrConnLost) { // after a loss the first Next asks, and reports it
+		w.Close()
+		return nil, pathError("watch", name, err)
+	}
 	return w, nil
 }
 
 // Next waits for changes and returns at least one. A change whose name leads out of the directory, or cannot be expressed, is left
 // out: behind the others of its reply, Next returns an error that matches ErrName, and the watch continues. After Close it fails with ErrClosed; ErrMissed means that
 // some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost; when the
-// server closes the directory or the share, with ErrHandleLost. The first Next after a loss that happened since the
-// first Next began fails with ErrMissed, when the server has the request to collect changes again: a directory that is
-// read after it is complete. Samba begins to collect a moment after it has the request (docs/reference/smb.md, "What is not there, and limits").
+// server closes the directory or the share, with ErrHandleLost. The first Next after a loss fails with ErrMissed, when the server has
+// the request to collect changes again: a directory that is read after it is complete, as after Watch.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,25 +153,37 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 
 // ask requests the changes of the directory, which is open as id.
 func (w *Watcher) ask(ctx context.Context, t *tree, id proto.FileID) ([]Event, error) {
-	cl := t.Call(proto.CommandChangeNotify)
-	req := w.req
-	req.FileID, req.Output = id, t.replyLimit(notifyRoom)
-	cl.Expect = int(req.Output)
-	if w.begun && w.on != t {
-		// The server collects from the request on. It is sent before the caller reads the directory, so that no
-		// change is between the two.
-		if err := t.Start(ctx, cl, &req, conn.WaitForCredits); err != nil {
+	if w.on != t {
+		if err := w.start(ctx, t, id); err != nil {
 			return nil, err
 		}
-		w.on = t
-		w.keep(cl)
 		return nil, ErrMissed
 	}
-	w.begun, w.on = true, t
+	cl, req := w.request(t, id)
 	if err := t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
 		return nil, err
 	}
 	return w.events(t, cl)
+}
+
+// start has the server collect changes, and leaves the request to the next Next. The server collects from the request on. It is sent
+// before the caller reads the directory, so that no change is between the two.
+func (w *Watcher) start(ctx context.Context, t *tree, id proto.FileID) error {
+	cl, req := w.request(t, id)
+	if err := t.Start(ctx, cl, &req, conn.WaitForCredits); err != nil {
+		return err
+	}
+	w.on = t
+	w.keep(cl)
+	return nil
+}
+
+func (w *Watcher) request(t *tree, id proto.FileID) (*conn.Call, proto.ChangeNotifyRequest) {
+	cl := t.Call(proto.CommandChangeNotify)
+	req := w.req
+	req.FileID, req.Output = id, t.replyLimit(notifyRoom)
+	cl.Expect = int(req.Output)
+	return cl, req
 }
 
 // keep leaves cl to the next Next, or abandons it after Close.

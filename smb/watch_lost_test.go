@@ -148,14 +148,23 @@ func TestWatchAfterLoss(t *testing.T) {
 	}
 }
 
-// TestWatchBeforeFirstNext loses the connection before the first Next: the server has not collected changes yet, and none was
-// missed.
+// TestWatchBeforeFirstNext reports what has changed between Watch and the first Next: programs read the directory there. After a loss
+// in that time the first Next says that changes were missed.
 func TestWatchBeforeFirstNext(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			e := newWatched(t, kind)
+			must(t, (<-e.asked).report("one"))
+			e.expect("one")
+			e.next("two")
+			must(t, e.w.Close())
+
+			e = newWatched(t, kind)
+			<-e.asked
 			e.lose(<-e.opens)
-			e.next("one")
+			n := e.missed()
+			must(t, n.report("three"))
+			e.expect("three")
 			must(t, e.w.Close())
 		})
 	}
