@@ -284,6 +284,29 @@ func TestNTHash(t *testing.T) {
 	}
 }
 
+// The URLs that ls -json writes name the files that it has listed: a name may look as if it were encoded.
+func TestListedURLs(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	write(t, s.Dir, map[string]string{"a%20b": "encoded", "a b": "space"})
+	r := must(t, "ls", "-json", s.url("a%2520b"))
+	var o fileObject
+	if err := json.Unmarshal([]byte(r.out), &o); err != nil {
+		t.Fatal(err)
+	}
+	if r := must(t, "cat", strings.Replace(o.URL, "smb://", "smb://"+s.User+"@", 1)); r.out != "encoded" {
+		t.Errorf("%s: %q", o.URL, r.out)
+	}
+}
+
+// A refusal of the anonymous user says that the URL has no user.
+func TestForgottenUser(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	r := run(t.Context(), "ls", strings.Replace(s.url(""), s.User+"@", "", 1))
+	if r.status != cli.Failed || !strings.Contains(r.err, "the URL has no user") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // DOMAIN\user is how Windows writes a user.
 func TestDomainUser(t *testing.T) {
 	s := startServer(t, rig.Config{})

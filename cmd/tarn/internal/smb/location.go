@@ -65,7 +65,7 @@ func cutAny(s string, seps ...string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// String is the location as it is shown, without the user.
+// String is the location as it is shown: a URL without the user.
 func (l location) String() string {
 	s := "smb://" + strings.TrimSuffix(l.addr, ":445")
 	if l.share != "" {
@@ -74,7 +74,7 @@ func (l location) String() string {
 	if l.path != "." {
 		s += "/" + l.path
 	}
-	return s
+	return strings.ReplaceAll(s, "%", "%25")
 }
 
 // url is a URL that parseLocation reads as l.

@@ -100,10 +100,18 @@ func (a *app) session(ctx context.Context, l location) (*client.Session, error) 
 	}
 	s, err := d.Dial(ctx, l.addr)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.addr, err)
+		return nil, a.refused(l, l.addr, err)
 	}
 	a.sessions[key] = s
 	return s, nil
+}
+
+// refused is err of place, which the server of l may have refused because the user was left out.
+func (a *app) refused(l location, place string, err error) error {
+	if l.user == "" && !a.opts.kerberos && (errors.Is(err, fs.ErrPermission) || errors.Is(err, client.ErrLogin)) {
+		place += ": anonymous, as the URL has no user"
+	}
+	return fmt.Errorf("%s: %w", place, err)
 }
 
 // share is the location's share, mounted once a run.
@@ -121,7 +129,7 @@ func (a *app) share(ctx context.Context, l location) (*client.Share, error) {
 	}
 	m, err := s.Mount(ctx, l.share)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l, err)
+		return nil, a.refused(l, l.String(), err)
 	}
 	m = m.WithContext(ctx)
 	a.shares[key] = m

@@ -136,14 +136,14 @@ func (m *meter) show() {
 	m.bar.Add64(bytes - m.shown)
 	m.shown = bytes
 	if !m.terminal {
-		fmt.Fprintln(m.out, m.text(m.bar.State()))
+		fmt.Fprintln(m.out, m.text())
 	}
 }
 
 // text is the progress in words.
-func (m *meter) text(s progressbar.State) string {
+func (m *meter) text() string {
 	bytes := m.bytes.Load()
-	rate := s.KBsPerSecond * 1024
+	rate := float64(bytes) / max(time.Since(m.begun).Seconds(), 1e-3)
 	text := fmt.Sprintf("%3d%%  %s of %s  %s/s", percent(bytes, m.total), size(bytes), size(m.total), size(int64(rate)))
 	if m.files > 1 {
 		text += fmt.Sprintf("  %d of %d files", m.done.Load(), m.files)

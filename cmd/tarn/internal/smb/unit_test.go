@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
@@ -43,9 +42,15 @@ func TestParseLocation(t *testing.T) {
 func TestLocationString(t *testing.T) {
 	for in, want := range map[string]string{
 		"smb://u@host/s/a/": "smb://host/s/a", "smb://h:1/s": "smb://h:1/s", "smb://h": "smb://h",
+		"smb://h/s/a%2520b": "smb://h/s/a%2520b", "smb://h/s/100%25 #1?.txt": "smb://h/s/100%25 #1?.txt", // as "smb://h/s/a%20b" is another file
 	} {
-		if l, _ := parseLocation(in); l.String() != want {
+		l, err := parseLocation(in)
+		if l.String() != want {
 			t.Errorf("%s: %s, want %s", in, l, want)
+		}
+		l.user = ""
+		if again, err2 := parseLocation(l.String()); err != nil || err2 != nil || again != l {
+			t.Errorf("%s: %+v, shown: %+v, %v, %v", in, l, again, err, err2)
 		}
 	}
 }
@@ -114,12 +119,21 @@ func TestLocalStaysInside(t *testing.T) {
 }
 
 func TestMeterText(t *testing.T) {
-	m := &meter{total: 3 << 20}
-	m.bytes.Store(1 << 20)
-	if got, want := m.text(progressbar.State{KBsPerSecond: 1 << 10}), " 33%  1.0 MiB of 3.0 MiB  1.0 MiB/s  0:02 left"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := (&meter{}).text(progressbar.State{}); !strings.HasPrefix(got, "100%") {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		a := &app{std: cli.Streams{Err: &out}}
+		m := a.startMeter(&plan{total: 30 << 20, jobs: []*job{{}}}, "copy")
+		m.begun = m.begun.Add(-lineEvery)
+		m.add(10 << 20)
+		a.mu.Lock()
+		m.show() // the first line
+		a.mu.Unlock()
+		a.stopMeter(m)
+		if got, want := out.String(), " 33%  10.0 MiB of 30.0 MiB  1.0 MiB/s  0:20 left\ncopied 0 of 1 files, 10.0 MiB in 0:10, 1.0 MiB/s\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+	if got := (&meter{}).text(); !strings.HasPrefix(got, "100%") {
 		t.Errorf("nothing to do: %q", got)
 	}
 	for d, want := range map[time.Duration]string{0: "0:00", 61 * time.Second: "1:01", 3*time.Hour + 62*time.Second: "3:01:02"} {
