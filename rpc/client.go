@@ -126,7 +126,7 @@ func (cc *ClientConn) configure() (err error) {
 // h2 translates the options to a connection's configuration.
 func (o *dialOptions) h2() h2.Config {
 	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxHeaderList: o.maxHeaderList, Window: o.window, ConnWindow: o.connWindow,
-		Unread: unreadMost}
+		Unread: unreadByCallers}
 	if o.fixedWindow {
 		fixWindow(&cfg)
 	}
@@ -141,6 +141,10 @@ func (o *dialOptions) h2() h2.Config {
 }
 
 const minKeepalive = 10 * time.Second
+
+// unreadByCallers is unreadMost of a client, whose program decides itself how many streams it leaves unread, as h2http's and net/http's: with less
+// they hold up the connection's other calls. grpc-go has no such bound.
+const unreadByCallers = 1 << 30
 
 // Target is the argument of NewClient.
 func (cc *ClientConn) Target() string { return cc.channel.Target() }

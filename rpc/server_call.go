@@ -225,7 +225,7 @@ const (
 	// grantLarge is the length in bytes from which a request's window is given back before its handler starts,
 	// and not when its stream ends: that takes the connection's lock once more.
 	grantLarge = 16 << 10
-	// unreadMost is how many bytes all streams of a connection may have not consumed before the connection's window is
+	// unreadMost is how many bytes all streams of a server's connection may have not consumed before the connection's window is
 	// withheld (h2.Config.Unread).
 	unreadMost = 64 << 20
 )
