@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
@@ -268,4 +269,27 @@ func TestCopyToAppended(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 	})
+}
+
+// TestCopyFromOutdated copies to an open file that another client has written to since it was opened: nothing of that is left, neither behind
+// the copy nor in its holes.
+func TestCopyFromOutdated(t *testing.T) {
+	e := newFaultyShare(t, "plain", faultnet.TCP)
+	for _, had := range []int{0, 100, 5000} {
+		for name, want := range map[string][]byte{"small": e.want[:5000], "sparse": e.holed} {
+			e.begin()
+			must(t, e.share.WriteFile("target", make([]byte, had), 0o666))
+			from, err := e.share.Open(name)
+			must(t, err)
+			to, err := e.share.OpenFile("target", os.O_RDWR, 0)
+			must(t, err)
+			e.disk.change("target", func(n *memoryNode) { n.data = bytes.Repeat([]byte("x"), 2*len(want)) })
+			n, err := to.CopyFrom(from)
+			must(t, e.written("target", want, err))
+			if n != int64(len(want)) {
+				t.Errorf("%d bytes", n)
+			}
+			must(t, errors.Join(to.Close(), from.Close()))
+		}
+	}
 }

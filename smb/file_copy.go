@@ -46,10 +46,15 @@ func (f *File) copyFrom(ctx context.Context, from *openFile) (int64, error) {
 		return 0, errIsDirectory
 	case from == &f.h.openFile:
 		return 0, ErrSameFile
-	case f.h.length.Load() == 0:
+	}
+	has, err := f.h.size(ctx) // others may have written to the file since it was opened
+	if err != nil {
+		return 0, err
+	}
+	if has == 0 {
 		return f.h.replaceBy(ctx, from)
 	}
-	err := differ(ctx, from, &f.h.openFile)
+	err = differ(ctx, from, &f.h.openFile)
 	if err == errPerhapsSame {
 		fi, err := from.stat(ctx)
 		if err != nil {

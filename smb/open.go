@@ -122,6 +122,7 @@ func (o *opening) on(ctx context.Context, t view, remote string) (*File, error) 
 		}
 	}
 	h.append = o.flag&os.O_APPEND != 0
+	h.appendOnly = req.Access&(proto.AccessAppendData|proto.AccessWriteData) == proto.AccessAppendData
 	return &File{h: h}, nil
 }
 

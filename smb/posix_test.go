@@ -3,6 +3,7 @@
 package smb_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -291,6 +292,51 @@ func TestPOSIXAcrossLoss(t *testing.T) {
 	cut()
 	if list, err := share.ReadDir("dir"); err != nil || len(list) != 2 {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestPOSIXAppend appends to a file by two handles at once, across the loss of a connection, and after the file was emptied.
+func TestPOSIXAppend(t *testing.T) {
+	for _, mode := range modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv, share, cut := startPOSIX(t, mode)
+			must(t, share.WriteFile("log", []byte("0"), 0o644))
+			appends := func(f *smb.File, s string) {
+				t.Helper()
+				n, err := f.Write([]byte(s))
+				if n != len(s) || err != nil {
+					t.Errorf("%q: %d, %v", s, n, err)
+				}
+			}
+			f := must1(share.OpenFile("log", os.O_WRONLY|os.O_APPEND, 0))(t)
+			g := must1(share.OpenFile("log", os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644))(t)
+			want := []byte("0123")
+			appends(f, "1")
+			appends(g, "2")
+			appends(f, "3")
+			long := random(3 << 20)
+			if n, err := g.ReadFrom(bytes.NewReader(long)); n != int64(len(long)) || err != nil {
+				t.Error(n, err)
+			}
+			want = append(want, long...)
+			must(t, errors.Join(f.Close(), g.Close()))
+			f = must1(share.OpenFile("log", os.O_WRONLY|os.O_APPEND, 0))(t)
+			appends(f, "4")
+			cut()
+			must1(f.Stat())(t) // opens the file again; an append whose connection is lost is not repeated
+			appends(f, "5")
+			must(t, f.Close())
+			if got := onDisk(t, srv, "log"); !bytes.Equal(got, append(want, "45"...)) {
+				t.Errorf("the file has %d bytes, want %d", len(got), len(want)+2)
+			}
+			f = must1(share.OpenFile("log", os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0))(t)
+			appends(f, "6")
+			appends(f, "7")
+			must(t, f.Close())
+			if got := onDisk(t, srv, "log"); string(got) != "67" {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }
 

@@ -44,10 +44,10 @@ type segment struct {
 	zero    zeroRange  // zeroing
 }
 
-// start sends a request for the remaining part of s, or as much of it as one request may move. change is its effect.
-func (s *segment) start(ctx context.Context, t *tree, id proto.FileID, change conn.Effect, policy conn.CreditPolicy) (err error) {
+// start sends a request for the remaining part of s, which is to be at off, or as much of it as one request may move. change is its effect.
+func (s *segment) start(ctx context.Context, t *tree, id proto.FileID, off int64, change conn.Effect, policy conn.CreditPolicy) (err error) {
 	s.on = t
-	off, left := s.off+int64(s.done), s.n-s.done
+	left := s.n - s.done
 	switch s.dir {
 	case writing, appending:
 		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.content.data[s.done:], change, policy)

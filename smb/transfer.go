@@ -26,8 +26,21 @@ func (h *openFile) issue(ctx context.Context, b *budget, s *segment, policy conn
 		return t, err
 	}
 	return h.m.s.run(ctx, kind.rule(), b, connect, func() error {
-		return s.start(ctx, t, id, h.effect(kind), policy)
+		off := s.off + int64(s.done)
+		if s.dir == appending && h.appendsAtEnd() {
+			off = endOfFile
+		}
+		return s.start(ctx, t, id, off, h.effect(kind), policy)
 	})
+}
+
+// endOfFile is the offset of a WRITE that the server puts at the end of the file.
+const endOfFile = -1
+
+// appendsAtEnd reports whether each WRITE must have the offset endOfFile: Samba refuses others on a handle with the POSIX extensions that may
+// only append, and that one on every other handle, such as one that was opened again.
+func (h *openFile) appendsAtEnd() bool {
+	return h.appendOnly && h.grants.POSIX != nil && !h.reopened.Load()
 }
 
 // complete waits until s is done: for its request, for further ones after a short answer, and for those on
