@@ -90,9 +90,10 @@ func (f *Fs) Move(ctx context.Context, src fs.Object, remote string) (fs.Object,
 		if err := f.withParents(share, name, func() error { return rename(f.look(share), o.info, from, name, move) }); err != nil {
 			return err
 		}
-		left := a.besides(moved)
-		if a.file&archive == 0 {
-			left.file = a.file
+		changes := a.besides(o.info) // what another client has changed since stays
+		left := changes.besides(moved)
+		if had := moved.Sys().(*smb.FileStat).FileAttributes; a.file != 0 && left.file == 0 && had&archive == 0 {
+			left.file = had
 		}
 		if !left.none() {
 			moved, err = left.setNamed(share, name, moved)

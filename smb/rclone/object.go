@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	iofs "io/fs"
+	"sync/atomic"
 	"time"
 
 	"github.com/rclone/rclone/fs"
@@ -19,6 +20,8 @@ type Object struct {
 	info   iofs.FileInfo
 	link   bool   // remote ends in linkSuffix
 	target string // of the link
+
+	opened atomic.Uint64 // id of the file that Open has opened; 0: none, or not known
 }
 
 var (
@@ -98,7 +101,8 @@ func (o *Object) look(share *smb.Share) lookup {
 	return o.fs.look(share)
 }
 
-// Open reads the file, from the place and for the length that the options say. The lease of the connection ends with Close.
+// Open reads the file, from the place and for the length that the options say. The lease of the connection ends with Close. rclone reads large
+// files in pieces, and the rest of one after a failure: Open fails if the piece before was of another file.
 func (o *Object) Open(ctx context.Context, options ...fs.OpenOption) (io.ReadCloser, error) {
 	offset, limit := int64(0), int64(-1)
 	for _, option := range options {
@@ -123,7 +127,13 @@ func (o *Object) Open(ctx context.Context, options ...fs.OpenOption) (io.ReadClo
 	}
 	file, err := l.share.Open(o.fs.onServer(name))
 	if err == nil {
-		if _, err = file.Seek(offset, io.SeekStart); err != nil {
+		if offset == 0 && limit < 0 {
+			o.opened.Store(0)
+		}
+		if err = o.isOpened(file); err == nil {
+			_, err = file.Seek(offset, io.SeekStart)
+		}
+		if err != nil {
 			file.Close()
 		}
 	}
@@ -136,6 +146,15 @@ func (o *Object) Open(ctx context.Context, options ...fs.OpenOption) (io.ReadClo
 		r.Reader = io.LimitReader(file, limit)
 	}
 	return r, nil
+}
+
+// isOpened returns nil if file is the one that was opened before, or the first.
+func (o *Object) isOpened(file *smb.File) error {
+	id, err := file.ID()
+	if err != nil || id == 0 || o.opened.CompareAndSwap(0, id) || o.opened.Load() == id {
+		return err
+	}
+	return &iofs.PathError{Op: "open", Path: file.Name(), Err: errAnother}
 }
 
 // reader is an open file with its lease.

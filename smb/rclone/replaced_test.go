@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -252,6 +254,68 @@ func TestMoveSetsItsFile(t *testing.T) {
 		if want := map[int64]time.Time{7: set, 8: time.Unix(1e9, 0)}[o.Size()]; !o.ModTime(ctx).Equal(want) && (o.Size() == 8 || err == nil) {
 			t.Errorf("before request %d: a file of %d bytes has time %v; the move: %v", n, o.Size(), o.ModTime(ctx), err)
 		}
+	}
+}
+
+// TestMoveKeepsChanges moves a file that another client has changed since rclone has looked at it: it keeps its time of modification, by which
+// a later sync finds the change.
+func TestMoveKeepsChanges(t *testing.T) {
+	path, dir := remote(t, rig.Signed, map[string]string{"CONNECTIONS": "1"})
+	other, f := open(t, path), open(t, path)
+	for _, metadata := range []bool{false, true} {
+		ctx, ci := fs.AddConfig(t.Context())
+		ci.Metadata = metadata
+		put(t, other, "a", "content")
+		o, err := f.NewObject(ctx, "a")
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, "a"), []byte("changed"), 0o600))
+		changed, err := other.NewObject(ctx, "a")
+		must(t, err)
+		moved, err := f.Move(ctx, o, "b")
+		must(t, err)
+		found, err := other.NewObject(ctx, "b")
+		must(t, err)
+		if want := changed.ModTime(ctx); !moved.ModTime(ctx).Equal(want) || !found.ModTime(ctx).Equal(want) {
+			t.Errorf("metadata %v: time %v, and %v of the object; want %v", metadata, found.ModTime(ctx), moved.ModTime(ctx), want)
+		}
+	}
+}
+
+// TestPiecesOfOneFile reads a file in pieces, while another client gives its name to another file between them.
+func TestPiecesOfOneFile(t *testing.T) {
+	path, _ := remote(t, rig.Signed, map[string]string{"CONNECTIONS": "1"})
+	other, f := open(t, path), open(t, path)
+	put(t, other, "a", "0123456789")
+	o, err := f.NewObject(t.Context(), "a")
+	must(t, err)
+	read := func(options ...fs.OpenOption) (string, error) {
+		r, err := o.Open(t.Context(), options...)
+		if err != nil {
+			return "", err
+		}
+		b, err := io.ReadAll(r)
+		return string(b), errors.Join(err, r.Close())
+	}
+	first, rest := &fs.RangeOption{Start: 0, End: 4}, &fs.RangeOption{Start: 5, End: -1}
+	check := func(want string, options ...fs.OpenOption) {
+		t.Helper()
+		if got, err := read(options...); got != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	check("01234", first)
+	check("56789", rest)
+	_, err = other.Move(t.Context(), put(t, other, "b", "abcdefghij"), "a")
+	must(t, err)
+	for _, piece := range []fs.OpenOption{first, rest, &fs.SeekOption{Offset: 5}} {
+		if got, err := read(piece); !errors.Is(err, errAnother) {
+			t.Errorf("of another file: %q, %v", got, err)
+		}
+	}
+	check("abcdefghij")
+	check("fghij", rest)
+	if n := f.conns.inUse(); n != 0 {
+		t.Errorf("%d leases", n)
 	}
 }
 
