@@ -62,21 +62,11 @@ func takeRaw(v any) (m message.Message, ok bool) {
 // decodeMessage decompresses r's message if needed, fills v, and frees the message or, if lease is not nil,
 // leaves it to lease. It returns the length of the uncompressed message.
 func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, r *received, lease *message.Lease, v any) (int, error) {
+	if err := r.decompress(pool, comp, limit); err != nil {
+		return 0, err
+	}
 	m := r.msg
 	r.msg = message.Message{}
-	if r.kind == message.Compressed && comp == nil {
-		m.Free()
-		return 0, status.Error(codes.Internal, "grpc: compressed flag set with identity or empty encoding")
-	}
-	if r.kind == message.Compressed && m.Len() > 0 { // an empty message is not decompressed, as in gRPC C++ and connect-go
-		var err error
-		if m, err = message.Decompress(pool, comp, m, limit); err != nil {
-			if errors.Is(err, message.ErrTooLarge) {
-				return 0, status.Errorf(codes.ResourceExhausted, "grpc: message after decompression larger than max %d", limit)
-			}
-			return 0, status.Errorf(codes.Internal, "grpc: failed to decompress the received message: %v", err)
-		}
-	}
 	size := m.Len()
 	switch v := v.(type) {
 	case *tarn.Chain:
@@ -97,6 +87,30 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 		return size, status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
 	}
 	return size, nil
+}
+
+// decompress makes r's message plain. After an error it has been freed.
+func (r *received) decompress(pool *tarn.Pool, comp encoding.Compressor, limit int) error {
+	if r.kind != message.Compressed {
+		return nil
+	}
+	m := r.msg
+	r.msg = message.Message{}
+	if comp == nil {
+		m.Free()
+		return status.Error(codes.Internal, "grpc: compressed flag set with identity or empty encoding")
+	}
+	if m.Len() > 0 { // an empty message is not decompressed, as in gRPC C++ and connect-go
+		var err error
+		if m, err = message.Decompress(pool, comp, m, limit); err != nil {
+			if errors.Is(err, message.ErrTooLarge) {
+				return status.Errorf(codes.ResourceExhausted, "grpc: message after decompression larger than max %d", limit)
+			}
+			return status.Errorf(codes.Internal, "grpc: failed to decompress the received message: %v", err)
+		}
+	}
+	r.msg, r.kind = m, message.Plain
+	return nil
 }
 
 // unmarshal takes ownership of m. A protobuf message does not escape to the heap, as it is not passed through

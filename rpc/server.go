@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,8 @@ type Server struct {
 	deadlines webDeadlines // of the calls of ServeHTTP
 
 	quit chan struct{} // closed when the server begins to stop
+
+	decompressing chan struct{} // has an element for each message that is being decompressed
 
 	calls   webCalls    // that ServeHTTP is serving
 	serving atomic.Bool // nothing can be registered any more; set with mu held
@@ -117,6 +120,7 @@ func NewServer(opts ...ServerOption) *Server {
 		methods: make(map[string]*method), services: make(map[string]*service),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
 		raw: make(map[*accepted]struct{}), quit: make(chan struct{}),
+		decompressing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), // not one, which a compressor that blocks would hold
 	}
 	s.fieldsReader = fields.ReaderOf(s)
 	s.acceptsField = []string{s.accepts}

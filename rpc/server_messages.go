@@ -181,7 +181,10 @@ func (r *runner) decode(c serverCarrier, got *received, v any) error {
 	if got.err != nil {
 		return got.status(o.maxRecv, c.counts())
 	}
-	size, err := decodeMessage(o.pool, q.codec, q.compressor, o.maxRecv, got, r.lease, v)
+	size, err := 0, c.server().decompress(c, got)
+	if err == nil {
+		size, err = decodeMessage(o.pool, q.codec, q.compressor, o.maxRecv, got, r.lease, v)
+	}
 	if err != nil {
 		if status.Code(err) == codes.Internal && (got.kind == message.Plain || q.compressor != nil) { // malformed, not compressed without a name
 			err = status.Error(c.counts().malformed, status.Convert(err).Message())
@@ -196,6 +199,26 @@ func (r *runner) decode(c serverCarrier, got *received, v any) error {
 		r.statsInPayload(c, v, size, got)
 	}
 	return nil
+}
+
+// decompress makes got's message plain. It waits while as many messages as there are processors are being decompressed: more at a time would not
+// be faster, and the server would hold a part of the output of each.
+func (s *Server) decompress(c serverCarrier, got *received) error {
+	if got.kind != message.Compressed {
+		return nil
+	}
+	select {
+	case s.decompressing <- struct{}{}:
+	default:
+		select {
+		case s.decompressing <- struct{}{}:
+		case <-c.Done():
+			got.msg.Free()
+			return status.FromContextError(c.Err()).Err()
+		}
+	}
+	defer func() { <-s.decompressing }() // also if the compressor panics
+	return got.decompress(s.opts.pool, c.asked().compressor, s.opts.maxRecv)
 }
 
 // sendHeader sends the header now, with md. It fails when the header has been sent.

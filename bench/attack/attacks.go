@@ -276,7 +276,7 @@ var attacks = []attack{
 			return err
 		}
 		return p.wait(id, bomb(), ends)
-	}},
+	}, hold: time.Second},
 	{name: "brown-out: 64 callers, 20 ms", ops: 100, calls: func(c caller, ops int) error {
 		var wg sync.WaitGroup
 		for range 64 {

@@ -39,7 +39,7 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 
 // Decompress takes ownership of m and returns it decompressed, to be freed, at most limit bytes of it:
 // ErrTooLarge means that there was more. The remaining output is not produced, so a decompression bomb costs
-// at most limit and one chunk.
+// at most limit and one byte.
 func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Message, error) {
 	defer m.Free()
 	r, err := Decompressor(c, &byteReader{b: m.Flatten()})
@@ -78,7 +78,7 @@ func Decompressor(c encoding.Compressor, src io.Reader) (io.ReadCloser, error) {
 
 func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
 	for size := firstChunk; ; size = min(2*size, lastChunk) {
-		err := appendChunk(a, r, out, size)
+		err := appendChunk(a, r, out, min(size-1, limit-out.Len())+1)
 		if out.Len() > limit {
 			return ErrTooLarge
 		}

@@ -141,3 +141,30 @@ func TestDecompressDamaged(t *testing.T) {
 		check("another checksum", wrong, false)
 	}
 }
+
+// zeroes is a compressor whose readers return zeroes without end, and count them.
+type zeroes struct {
+	verbatim
+	read *int
+}
+
+func (z zeroes) Decompress(io.Reader) (io.Reader, error) { return zeroReader(z), nil }
+
+type zeroReader zeroes
+
+func (z zeroReader) Read(p []byte) (int, error) {
+	clear(p)
+	*z.read += len(p)
+	return len(p), nil
+}
+
+// TestDecompressTooLarge: of a message that decompresses to more than the limit, one byte beyond the limit is produced.
+func TestDecompressTooLarge(t *testing.T) {
+	for _, limit := range []int{0, 1, firstChunk - 1, firstChunk, 3 * firstChunk, 4 << 20, 4<<20 + 1} {
+		read := 0
+		_, err := Decompress(tarntest.NewPool(t), zeroes{read: &read}, Message{}, limit)
+		if !errors.Is(err, ErrTooLarge) || read != limit+1 {
+			t.Errorf("a limit of %d: %d bytes were produced, %v", limit, read, err)
+		}
+	}
+}
