@@ -171,12 +171,16 @@ vulnerabilities: ## govulncheck, what a release tags, by vuln.go.dev or the modu
 api: ## how the exported API differs from BASE, by default the latest version
 	@$(call INSTALL,$(APIDIFF)); PATH=$(abspath $(BIN)):$$PATH ./ci/api.sh $(BASE) $(MODULES)
 
+# RELEASE makes the binaries with goreleaser's flags $(1), and prints their sizes and how many other modules each is made of.
+RELEASE = $(call INSTALL,$(GORELEASER)); PATH=$(abspath $(BIN)):$$PATH goreleaser release --clean $(1) -f ci/release/goreleaser.yaml && \
+	for f in $(BIN)/release/dist/*/*; do \
+	printf '%9d bytes %4d modules  %s\n' "$$(wc -c < $$f)" "$$($(GO) version -m $$f | grep -c '^[[:space:]]*dep')" "$${f\#$(BIN)/release/dist/}"; done
 .PHONY: snapshot binaries
-snapshot: ## the binaries of a release, with their checksums and lists of modules, from this commit, in bin/release/dist
-	@$(call INSTALL,$(GORELEASER)); PATH=$(abspath $(BIN)):$$PATH goreleaser release --clean --snapshot -f ci/release/goreleaser.yaml
+snapshot: ## the binaries of a release, with their checksums and lists of modules, from this commit, in bin/release/dist; prints their sizes
+	@$(call RELEASE,--snapshot)
 
 binaries: ## the same from the tag that is checked out, and publishes them
-	@$(call INSTALL,$(GORELEASER)); PATH=$(abspath $(BIN)):$$PATH goreleaser release --clean -f ci/release/goreleaser.yaml
+	@$(call RELEASE,)
 
 .PHONY: site
 site: ## the documentation as a site, in bin/site; needs python3 with venv, and installs mkdocs-material in bin/site-env
