@@ -62,7 +62,8 @@ var ErrMissed = errors.New("smb: some changes were not reported")
 const notifyRoom = 64 << 10
 
 // Watcher reports changes in a directory. The server collects them from Share.Watch on, also between calls of Next. Next is for one
-// goroutine at a time; Close may be called from any other. After a loss of the connection Next opens the
+// goroutine at a time; Close may be called from any other, and has to be called: a Watcher may hold a message of the server. After a
+// loss of the connection Next opens the
 // directory again by its name.
 type Watcher struct {
 	f    *File
