@@ -633,7 +633,7 @@ func (e *faultyShare) disturbAt(c eachCall, how disturbance, at place) {
 	case err == nil:
 	case how == stallsLonger && errors.Is(err, context.DeadlineExceeded):
 	case how == isCancelled && (errors.Is(err, context.Canceled) || errors.Is(err, smb.ErrConnLost)): // what it met first
-	case c.repetition == notRepeated && errors.Is(err, smb.ErrConnLost):
+	case c.repetition == notRepeated && (errors.Is(err, smb.ErrConnLost) || errors.Is(err, smb.ErrMissed)): // a Watcher knows of the loss, or meets it
 	default:
 		e.t.Errorf("%s: %v", where, err)
 	}

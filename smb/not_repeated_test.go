@@ -40,13 +40,6 @@ func TestNotRepeated(t *testing.T) {
 			}},
 			{"Lock", proto.CommandLock, func(_ *testing.T, _ *smb.Share, f *smb.File) error { return f.Lock(0, 1, smb.LockExclusive) }},
 			{"Unlock", proto.CommandLock, func(_ *testing.T, _ *smb.Share, f *smb.File) error { return f.Unlock(0, 1) }},
-			{"Watch", proto.CommandChangeNotify, func(t *testing.T, s *smb.Share, _ *smb.File) error {
-				w, err := s.Watch(".", smb.WatchAll)
-				must(t, err)
-				defer w.Close()
-				_, err = w.Next(t.Context())
-				return err
-			}},
 		} {
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
 				var armed atomic.Bool
