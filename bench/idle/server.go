@@ -22,7 +22,10 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 )
 
-var serverNames = []string{"h2http", "ConfigureServer", "net/http", "rpc", "grpc-go"}
+var serverNames = []string{"h2http", "ConfigureServer", "net/http", floor, "rpc", "grpc-go"}
+
+// floor is what ConfigureServer cannot be below: an http.Server whose function in TLSNextProto waits, and does nothing else.
+const floor = "TLSNextProto"
 
 // serve runs the server that args name until standard input ends. It prints its address, then its memory for each line that it reads.
 func serve(args []string) error {
@@ -68,6 +71,9 @@ func server(name string, config *tls.Config) (func(net.Listener) error, error) {
 	}
 	switch name {
 	case "net/http":
+		return netHTTP, nil
+	case floor:
+		srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(*http.Server, *tls.Conn, http.Handler) { select {} }}
 		return netHTTP, nil
 	case "ConfigureServer":
 		return netHTTP, h2http.ConfigureServer(srv, nil)
