@@ -139,7 +139,7 @@ func (c *serverCall) writeMessage(m message.Message, info payloadInfo) (payloadI
 }
 
 // writeReply sends header, m, of which it takes ownership, and the status in one write. While further calls of the connection are queued, it is left
-// to be sent together with their responses, and unsent is set. sendMu is held.
+// to be sent together with their responses: by whoever takes the next one, or when this call's handler has returned, for which unsent is set. sendMu is held.
 func (c *serverCall) writeReply(m message.Message, info payloadInfo) (*status.Status, payloadInfo, error) {
 	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End, Release: true}
 	defer freeOut(&out)
@@ -150,8 +150,10 @@ func (c *serverCall) writeReply(m message.Message, info payloadInfo) (*status.St
 	var err error
 	if workers := c.conn.srv.workers; workers.Next() == c.conn.h2c {
 		err = c.sendError(c.st.WriteLater(c, &out))
-		if c.unsent = len(c.conn.srv.opts.stats) == 0; !c.unsent {
-			workers.SendUnsent(c.conn.h2c) // what they do next may take any time
+		if len(c.conn.srv.opts.stats) > 0 {
+			workers.SendUnsent(c.conn.h2c) // statistics handlers are next, and may take any time
+		} else {
+			c.unsent = true
 		}
 	} else {
 		err = c.sendError(c.st.Write(c, &out))

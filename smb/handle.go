@@ -19,14 +19,13 @@ type handle struct {
 
 // openFile is a file that is open on the server. Its methods use no position.
 type openFile struct {
-	m      *mount
-	name   string // as the user gave it
-	remote string
-	change effect // of requests on this file
-	append bool
-	isDir  bool
-
-	appendOnly bool           // the server lets nothing be written elsewhere
+	m          *mount
+	name       string // as the user gave it
+	remote     string
+	change     effect // of requests on this file
+	append     bool
+	appendOnly bool // the server lets nothing be written elsewhere
+	isDir      bool
 	snapshot   proto.Filetime // of the snapshot; zero: the current version
 	created    bool           // the CREATE created the file
 	opened     proto.Filetime // the file's last write time at the CREATE
